@@ -1,0 +1,60 @@
+#include "base/time.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace clusterctl {
+namespace {
+
+// Reads exactly `digits` decimal digits at `pos`, then the separator `sep` (0 for none).
+bool take(std::string_view s, size_t& pos, size_t digits, char sep, int& out) {
+  if (pos + digits > s.size()) return false;
+  auto [end, ec] = std::from_chars(s.data() + pos, s.data() + pos + digits, out);
+  if (ec != std::errc() || end != s.data() + pos + digits || s[pos] == '-') return false;
+  pos += digits;
+  if (sep == 0) return true;
+  if (pos >= s.size() || s[pos] != sep) return false;
+  ++pos;
+  return true;
+}
+
+}  // namespace
+
+std::string format_time(Time t) {
+  using namespace std::chrono;
+  const auto day = floor<days>(t);
+  const year_month_day ymd{day};
+  const hh_mm_ss hms{t - day};
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(ymd.year()),
+                     static_cast<unsigned>(ymd.month()), static_cast<unsigned>(ymd.day()), hms.hours().count(),
+                     hms.minutes().count(), hms.seconds().count(), hms.subseconds().count());
+}
+
+Result<Time> parse_time(std::string_view s) {
+  using namespace std::chrono;
+  int y = 0, mo = 0, d = 0, h = 0, mi = 0, sec = 0, ms = 0;
+  size_t pos = 0;
+  bool ok = take(s, pos, 4, '-', y) && take(s, pos, 2, '-', mo) && take(s, pos, 2, 'T', d) && take(s, pos, 2, ':', h) &&
+            take(s, pos, 2, ':', mi) && take(s, pos, 2, 0, sec);
+  if (ok && pos < s.size() && s[pos] == '.') {
+    ++pos;
+    int scale = 100;
+    size_t start = pos;
+    for (; pos < s.size() && s[pos] >= '0' && s[pos] <= '9'; ++pos, scale /= 10) ms += (s[pos] - '0') * scale;
+    ok = pos > start;
+  }
+  const year_month_day ymd{year{y}, month{static_cast<unsigned>(mo)}, day{static_cast<unsigned>(d)}};
+  ok = ok && pos + 1 == s.size() && s[pos] == 'Z' && ymd.ok() && h < 24 && mi < 60 && sec < 60;
+  if (!ok) return fail(Code::kInvalid, "bad_time", fmt::format("\"{}\" is not an RFC 3339 UTC time", s), "write 2026-11-30T10:26:02Z");
+  return Time{sys_days{ymd} + hours{h} + minutes{mi} + seconds{sec} + milliseconds{ms}};
+}
+
+std::string format_duration(std::chrono::milliseconds d) {
+  const long s = d.count() / 1000;
+  if (s < 60) return fmt::format("{}s", s);
+  if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
+  return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);
+}
+
+}  // namespace clusterctl

@@ -1,0 +1,19 @@
+// Reads operator-written YAML into JSON once, at the edge, so that the rest of the program knows only JSON. Any thread.
+//
+// YAML 1.2 core rules for plain scalars: true/false, null/~, decimal integers and decimals; everything else, "yes" and "012" included, is
+// text. Quoted scalars are always text. Limits: 1 MiB, 32 levels, 100,000 nodes after aliases; duplicate keys are an Error. Errors carry
+// "file:line:column".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/files.h"
+#include "base/json.h"
+
+namespace clusterctl {
+
+Result<Json> parse_yaml(std::string_view text, std::string_view file_name);
+Result<Json> read_yaml(const fs::path& path);
+
+}  // namespace clusterctl

@@ -1,0 +1,16 @@
+# One folder below clusterctl/ = one static library = one concern. DEPS are the rooms it may include
+# (tests/unit/architecture_test.py checks that includes follow them), LIBS are third-party targets.
+function(clusterctl_library name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  if(sources)
+    add_library(clusterctl_${name} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(clusterctl_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(clusterctl_${name} ${scope} ${CMAKE_SOURCE_DIR}/clusterctl)
+  list(TRANSFORM ARG_DEPS PREPEND clusterctl_)
+  target_link_libraries(clusterctl_${name} ${scope} ${ARG_DEPS} ${ARG_LIBS})
+endfunction()
