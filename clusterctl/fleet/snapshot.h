@@ -1,0 +1,34 @@
+// The fleet at one moment, as planning and readers see it. Immutable once published; shared by pointer, read without locks.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "fleet/node.h"
+
+namespace clusterctl::fleet {
+
+// Cluster-wide settings that are not Ansible variables.
+struct Cluster {
+  std::string id;  // random, made at first start: distinguishes clusters of the same name
+  std::string name = "default";
+  std::string accept_policy = "always";  // "always" or "manual"
+  std::string max_unavailable = "1";     // workers: number or percentage
+};
+
+struct Snapshot {
+  uint64_t revision = 0;
+  std::map<std::string, Node> nodes;  // by id
+  Json globals = Json::object();      // Ansible variables; secrets as {"secret": "<name>"}
+  Cluster cluster;
+
+  const Node* by_name(std::string_view name) const;
+  // Id, unambiguous id prefix of at least 4 characters, or name. kNotFound or kInvalid ("ambiguous", listing the candidates).
+  Result<const Node*> find(std::string_view id_or_name) const;
+};
+
+}  // namespace clusterctl::fleet

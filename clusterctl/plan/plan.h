@@ -1,0 +1,105 @@
+// From a request to a Plan, or to every reason why not. Pure: snapshot and time are arguments. Any thread.
+//
+// A Plan is data: stages in order, one stage = one playbook run. The job room steps through it; the controller applies `changes` in the
+// commit that accepts the job.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "catalog/catalog.h"
+#include "fleet/snapshot.h"
+
+namespace clusterctl::plan {
+
+// A job request, decoded and checked for form (docs/rest.md, JobRequest).
+struct Request {
+  std::string kind;
+  std::vector<std::string> nodes;  // names, ids or prefixes as given
+  std::string host_group;
+  std::vector<std::string> capabilities;
+  std::optional<fleet::Availability> availability;
+  Json vars = Json::object();
+  std::string selector;
+  std::string level = "state";
+  bool force = false;
+  bool powered_off = false;
+  bool allow_outage = false;
+  bool keep_on_failure = false;
+  std::string if_busy = "queue";
+  bool dry_run = false;
+};
+Result<Request> parse_request(const Json& body);
+Json to_json(const Request& request);
+
+// A member that will never answer, with the ids by which it is removed.
+struct Lost {
+  std::string name;
+  std::string addr;
+  std::map<std::string, std::string> ids;  // service -> member id
+};
+
+// Variables of group `all` of a run (docs/run-contract.md section 2); node names, not ids.
+struct RunVars {
+  std::string initiator;
+  std::string peer;
+  std::vector<std::string> managers;
+  std::string endpoint;
+  std::vector<std::string> leaving;
+  std::vector<Lost> lost;
+  std::vector<std::string> only_services;
+  std::string cleanup_level = "state";
+};
+
+struct Stage {
+  std::string name;      // "check", "observe", "site", "verify", "cleanup", "forget"
+  std::string playbook;  // "site.yml"
+  std::vector<std::string> nodes;                            // target ids, in the order of work
+  std::vector<std::string> peers;                            // ids of commissioned managers that go along as data
+  std::map<std::string, std::vector<std::string>> services;  // target and peer ids -> ordered services
+  bool one_by_one = false;                                   // managers one after the other (for people; the playbook does it)
+  RunVars vars;
+};
+
+// The members of one quorum service around this job.
+struct QuorumView {
+  int total_before = 0, reachable_before = 0, total_after = 0;
+  int tolerates_after = 0;  // members that may fail afterwards
+};
+
+// What the accepting commit changes on a node; undone if the job fails for it.
+struct SpecChange {
+  std::string host_group;
+  std::vector<std::string> capabilities;
+  fleet::Availability availability = fleet::Availability::kActive;
+};
+
+struct Plan {
+  std::string kind;
+  std::string title;
+  std::vector<std::string> targets;            // node ids, in the order of work: managers first
+  std::map<std::string, SpecChange> changes;   // by node id
+  std::map<std::string, fleet::Role> roles;    // by node id of targets
+  std::vector<Stage> stages;
+  // Run for the nodes that failed, when they were touched (commission). Its `nodes` is narrowed to them.
+  std::optional<Stage> cleanup;
+  std::map<std::string, QuorumView> quorum;    // by service
+  std::vector<Problem> warnings;
+};
+Json to_json(const Plan& plan, const fleet::Snapshot& snapshot);
+
+// Collects all problems of all nodes, then refuses as a whole (kInvalid for form, kNotFound for names, kConflict for transition and quorum,
+// kRefused for placement; the gravest decides).
+Result<Plan> make_plan(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const Request& request);
+
+// The quorum rules of a plan once more, on what an `observe` stage has just seen. Only kConflict "quorum_lost" or success.
+Status recheck_quorum(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const Request& request, const Plan& plan);
+
+// A node's effective variables: catalog defaults of `when` < globals < host group < node (< request, when given), shallow.
+Json effective_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const fleet::Node& node,
+                    std::string_view host_group, const Json& request_vars = Json::object());
+
+}  // namespace clusterctl::plan
