@@ -159,6 +159,34 @@ def clusterctl_peer_for(hostvars, host, alive=None, fact="clusterctl_joined", an
     return ""
 
 
+def clusterctl_turns(hosts, first=""):
+    """The order in which managers take their turns: the initiator, then the inventory's order."""
+    return [name for name in hosts if name == first] + [name for name in hosts if name != first]
+
+
+def clusterctl_first_failed(hostvars, host, limited=False):
+    """True when `host` has to stand back because the first manager did not get through.
+
+    `limited`: the run was narrowed with --limit. Then a first manager that did not take part has not failed.
+    """
+    first = hostvars[host].get("clusterctl_initiator")
+    if not first or first == host or first not in hostvars or hostvars[first].get("clusterctl_joined"):
+        return False
+    return not (limited and hostvars[first].get("clusterctl_node") is None)
+
+
+def clusterctl_unhealthy(variables, services):
+    """One line per service that is not healthy, or of which nothing is known."""
+    lines = []
+    for name in services:
+        fact = variables.get("clusterctl_service_" + name)
+        if not isinstance(fact, dict):
+            lines.append("%s: nothing was reported" % name)
+        elif fact.get("healthy") is not True:
+            lines.append("%s: %s" % (name, fact.get("message") or "not healthy"))
+    return lines
+
+
 def clusterctl_packages(services, family, variables, roles=None):
     """The packages of all `services` for apt or dnf, versions pinned where the operator did.
 
@@ -210,6 +238,9 @@ class FilterModule(object):
             "clusterctl_where": clusterctl_where,
             "clusterctl_select": clusterctl_select,
             "clusterctl_peer_for": clusterctl_peer_for,
+            "clusterctl_turns": clusterctl_turns,
+            "clusterctl_first_failed": clusterctl_first_failed,
+            "clusterctl_unhealthy": clusterctl_unhealthy,
             "clusterctl_packages": clusterctl_packages,
             "clusterctl_no_proxy": clusterctl_no_proxy,
         }
