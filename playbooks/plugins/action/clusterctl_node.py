@@ -1,6 +1,7 @@
 """Begin of a playbook on a host: the variables that only a controller writes, then one module run on the node.
 
-With `facts: false` nothing runs on the node unless there is something to fence.
+With `facts: false` nothing runs on the node unless there is something to fence. The result holds `facts`, for a set_fact: what a
+module returns as ansible_facts would let a node set any variable.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -88,19 +89,20 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(str(error))
         if problems:
             found["clusterctl_problems"] = []
+        result["changed"] = False
         if facts or arguments.get("fence"):
             before = time.time()
             result.update(self._execute_module("clusterctl_node", module_args=arguments, task_vars=task_vars))
-            known = result.get("ansible_facts", {})
-            if "clusterctl_node" in known:
+            after = time.time()
+            # Only what is expected: a node says what it is, it does not set variables.
+            result.pop("ansible_facts", None)
+            node, hardware = result.pop("node", None), result.pop("hardware", None)
+            if node and hardware:
                 # The node's clock was read at some moment between these two.
-                after = time.time()
-                there = known["clusterctl_node"]["time"]
-                known["clusterctl_node"]["clock_skew"] = round(max(before - there, there - after, 0), 3)
-            found.update(known)
-        else:
-            result["changed"] = False
-        result["ansible_facts"] = found
+                node["clock_skew"] = round(max(before - node["time"], node["time"] - after, 0), 3)
+                node.update(filters.control_address(node, task_vars.get("control_interface"), task_vars.get("ansible_host")))
+                found.update(clusterctl_node=node, clusterctl_hardware=hardware)
+        result["facts"] = dict(found, clusterctl_began=True)
         return result
 
     @staticmethod
