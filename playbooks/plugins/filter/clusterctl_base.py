@@ -83,6 +83,14 @@ def base_problems(variables, min_free_mb, max_skew, control_interface=""):
     return found
 
 
+def base_verdict(hardware, changes, name=""):
+    wrong = ["to be repaired: " + ", ".join(changes)] if changes else []
+    if name and hardware["host_name"] != name:
+        wrong.append("the host name is %s" % hardware["host_name"])
+    version = ("%s %s" % (hardware["os"], hardware["os_version"])).strip()
+    return {"v": 1, "version": version, "healthy": not wrong, "message": "; ".join(wrong)}
+
+
 class FilterModule(object):
     def filters(self):
-        return {"base_hosts": base_hosts, "base_problems": base_problems}
+        return {"base_hosts": base_hosts, "base_problems": base_problems, "base_verdict": base_verdict}
