@@ -11,11 +11,12 @@ short_description: Ask or empty the Docker engine of a node
 description:
   - With O(op=info) the engine's own account; an engine that does not answer is an answer, not a failure.
   - With O(op=empty) every container, volume, network of its own and build cache is removed. Images stay.
+  - With O(op=sweep) what a stopped engine leaves in the kernel is removed (bridges, firewall chains).
 options:
   op:
     description: What to do.
     type: str
-    choices: [info, empty]
+    choices: [info, empty, sweep]
     default: info
   wait:
     description: Seconds to wait for an answer.
@@ -48,10 +49,14 @@ info: {description: version, driver, root, containers, swarm state, proxy settin
 """
 
 import os
+import re
+import shlex
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.clusterctl_engine import Engine, EngineError, segment
 
+# With an underscore (DOCKER_OUTPUT) they belong to an engine outside, if the node is itself a container.
+CHAIN = re.compile(r"^DOCKER(-[A-Z0-9-]+)?$")
 BUILT_IN = ("bridge", "host", "none", "docker_gwbridge", "ingress")
 
 
@@ -72,6 +77,40 @@ def empty(engine):
     return changes
 
 
+def sweep(module):
+    """Bridges, and in every table the chains of the engine with the rules that lead there or name its bridges."""
+    changes = []
+    bridges = [name for name in ("docker0", "docker_gwbridge") if os.path.exists("/sys/class/net/" + name)]
+    for name in bridges:
+        changes.append("bridge " + name)
+        if not module.check_mode:
+            module.run_command(["ip", "link", "delete", name], check_rc=True)
+    for command in ("iptables", "ip6tables"):
+        if not module.get_bin_path(command):
+            continue
+        for table in ("nat", "filter"):
+            code, out, _error = module.run_command([command, "-w", "-t", table, "-S"])
+            if code != 0:
+                continue
+            lines = out.splitlines()
+            chains = [line.split()[1] for line in lines if line.startswith("-N ") and CHAIN.match(line.split()[1])]
+            rules = [line for line in lines if line.startswith("-A ") and line.split()[1] not in chains and is_docker_rule(line)]
+            if chains or rules:
+                changes.append("%s rules in %s" % (command, table))
+            if module.check_mode:
+                continue
+            for rule in rules:
+                module.run_command([command, "-w", "-t", table, "-D"] + shlex.split(rule)[1:])
+            for verb in ("-F", "-X"):
+                for chain in chains:
+                    module.run_command([command, "-w", "-t", table, verb, chain])
+    return changes
+
+
+def is_docker_rule(line):
+    return any(word in ("docker0", "docker_gwbridge") or CHAIN.match(word) for word in shlex.split(line))
+
+
 def attempt(action):
     try:
         action()
@@ -83,7 +122,7 @@ def attempt(action):
 def main():
     module = AnsibleModule(
         argument_spec=dict(
-            op=dict(type="str", choices=["info", "empty"], default="info"),
+            op=dict(type="str", choices=["info", "empty", "sweep"], default="info"),
             wait=dict(type="int", default=0),
             socket=dict(type="path", default="/var/run/docker.sock"),
             markers=dict(type="list", elements="path", default=[]),
@@ -92,6 +131,9 @@ def main():
     )
     engine = Engine(module.params["socket"])
     changes = []
+    if module.params["op"] == "sweep":
+        changes = sweep(module)
+        module.exit_json(changed=bool(changes), changes=changes, answers=False, ours=True, message="")
     ours = any(os.path.exists(path) for path in module.params["markers"])
     try:
         if module.params["op"] == "empty" and not ours:
