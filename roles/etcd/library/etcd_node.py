@@ -24,8 +24,9 @@ options:
   peers: {type: list, elements: dict, default: [], description: The other managers, each with name and address.}
   certificate: {type: str, default: "", description: The member's certificate (PEM).}
   authority: {type: str, default: "", description: The authority's certificate (PEM).}
+  holders: {type: list, elements: str, default: [], description: Other managers whose data directory belongs to a cluster.}
   bootstrap: {type: bool, default: false, description: The node may start a new cluster when it finds none.}
-  members: {type: list, elements: dict, default: [], description: "Members to remove, each with name, address and id (hexadecimal)."}
+  members: {type: list, elements: dict, default: [], description: "Members to remove, each with name, address and id (hexadecimal); with by_name the name alone is enough."}
   level: {type: str, default: state, choices: [membership, state, packages, images]}
 author: [clusterctl]
 """
@@ -51,6 +52,7 @@ from ansible.module_utils.common.text.converters import to_bytes, to_native, to_
 
 NAME = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")
 RECORDS = "/var/lib/clusterctl-node/units"
+INSTALLED = "/var/lib/clusterctl-node/installed.json"
 UNMANAGED = "http://127.0.0.1:2379"  # where a distribution's etcd listens with its own defaults
 
 
@@ -690,11 +692,13 @@ class Node(object):
                 return self.keep(data, view)
             if view:
                 return self.join(view, deadline)
-            if not others and self.module.params["bootstrap"]:
+            if not others and self.module.params["bootstrap"] and not self.module.params["holders"]:
                 return self.bootstrap()
             if time.time() >= deadline:
                 if others:
                     raise Problem("the etcd cluster has no majority: %s" % "; ".join("%s %s" % (host_of(o["endpoint"]), o["reason"]) for o in others))
+                if self.module.params["holders"]:
+                    errors.insert(0, "there is a cluster, its data is on %s" % ", ".join(self.module.params["holders"]))
                 raise Problem("no usable etcd member to join: %s" % ("; ".join(errors) or "no other manager is known"))
             time.sleep(self.s["retry_delay"])
 
@@ -875,11 +879,13 @@ class Node(object):
             return hexadecimal(entry["id"]) == wanted["id"].lower()
         hosts = [host_of(link) for link in entry["peer_urls"]]
         if entry["name"]:
-            return entry["name"] == wanted["name"] and (not wanted["address"] or wanted["address"] in hosts or not is_address(wanted["address"]))
+            return entry["name"] == wanted["name"] and (wanted["by_name"] or not is_address(wanted["address"]) or wanted["address"] in hosts)
         return wanted["address"] in hosts
 
     def remove(self):
         endpoint = url("127.0.0.1", self.s["client_port"])
+        if not self.managed() and not self.data():
+            return {"removed": []}  # this node is in no cluster, so nobody is listed here
         deadline = time.time() + self.s["remove_wait"]
         while True:
             views, others, errors = self.look([endpoint])
@@ -891,7 +897,8 @@ class Node(object):
             time.sleep(self.s["retry_delay"])
         removed = []
         for wanted in self.module.params["members"]:
-            wanted = {"id": to_native(wanted.get("id") or ""), "name": to_native(wanted.get("name") or ""), "address": to_native(wanted.get("address") or "")}
+            wanted = {"id": to_native(wanted.get("id") or ""), "name": to_native(wanted.get("name") or ""),
+                      "address": to_native(wanted.get("address") or ""), "by_name": bool(wanted.get("by_name"))}
             members = self.client.members(endpoint)
             recorded = any(hexadecimal(m["id"]) == wanted["id"].lower() for m in members)
             for entry in [m for m in members if self.matches(m, wanted, recorded)]:
@@ -905,13 +912,24 @@ class Node(object):
 
     # -- wipe --
 
+    def ours(self):
+        """Did clusterctl configure etcd here, or install it?"""
+        try:
+            packages = json.loads(self.text(INSTALLED)).get("packages", {})
+        except ValueError:
+            packages = {}
+        return self.managed() or os.path.exists(self.s["config"]) or "etcd-server" in packages or "etcd" in packages
+
     def wipe(self):
         level = self.module.params["level"]
-        if self.unit().get("LoadState") not in ("not-found", "", None) and (self.managed() or os.path.exists(self.s["config"]) or self.unit().get("DropInPaths")):
-            self.stop()
-        if self.unit().get("UnitFileState") in ("enabled", "enabled-runtime") and (self.managed() or level in ("packages", "images") or os.path.exists(self.s["config"])):
-            self.must("systemctl", "disable", "--quiet", "--", self.s["unit"])
-            self.changes.append("disabled %s" % self.s["unit"])
+        state = self.unit()
+        if self.ours():
+            self.leave()
+            if state.get("LoadState") not in ("not-found", "masked"):
+                self.stop()
+            if self.unit().get("UnitFileState") in ("enabled", "enabled-runtime"):
+                self.must("systemctl", "disable", "--quiet", "--", self.s["unit"])
+                self.changes.append("disabled %s" % self.s["unit"])
         self.forget_record()
         if level == "membership":
             return {}
@@ -919,19 +937,41 @@ class Node(object):
             self.changes.append("removed the data")
         if os.path.isdir(self.s["data_dir"]) and not os.path.ismount(self.s["data_dir"]):
             os.rmdir(self.s["data_dir"])
-        for path in (self.s["config_dir"], os.path.dirname(self.s["dropin"])):
-            if os.path.isdir(path):
-                shutil.rmtree(path)
+        mine = [self.s[name] for name in ("key", "crt", "ca", "config", "environment", "dropin")]
+        for path in mine + glob.glob(os.path.join(self.s["config_dir"], ".clusterctl-*")):
+            if os.path.exists(path):
+                os.unlink(path)
                 self.changes.append("removed %s" % path)
+        for path in (self.s["config_dir"], os.path.dirname(self.s["dropin"])):
+            if os.path.isdir(path) and not os.listdir(path):
+                os.rmdir(path)
         if self.changes:
             self.must("systemctl", "daemon-reload")
             self.run("systemctl", "reset-failed", "--", self.s["unit"])
-        left = [path for path in (self.s["config_dir"], os.path.dirname(self.s["dropin"]), os.path.join(self.s["data_dir"], "member")) if os.path.exists(path)]
+        left = [path for path in mine + [os.path.join(self.s["data_dir"], "member")] if os.path.exists(path)]
         if self.running():
             left.append("a running etcd")
         if left:
             raise Problem("still there after the cleanup: %s" % ", ".join(left))
         return {}
+
+    def leave(self):
+        """Nobody has taken this member off the list (there was no peer): it does so itself, through another one."""
+        self.address = None
+        try:
+            self.address = self.find_address()
+            members = self.client.members(url("127.0.0.1", self.s["client_port"]))
+            mine = self.client.status(url("127.0.0.1", self.s["client_port"]))
+        except Problem:
+            return
+        others = [m["client_urls"][0] for m in members if m["id"] != mine.get("member") and m["client_urls"] and not m["learner"]]
+        if "error" in mine or not others:
+            return
+        views, _others, _errors = self.look(others)
+        views = [v for v in views if v.cluster == mine["cluster"] and v.by_id(mine["member"])]
+        if views:
+            self.remove_through(views[0].endpoint, mine["member"])
+            self.changes.append("left the cluster")
 
     def running(self):
         """An etcd process with our configuration, whoever started it."""
@@ -1090,6 +1130,7 @@ def main():
         certificate=dict(type="str", default=""),
         authority=dict(type="str", default=""),
         bootstrap=dict(type="bool", default=False),
+        holders=dict(type="list", elements="str", default=[]),
         members=dict(type="list", elements="dict", default=[]),
         level=dict(type="str", default="state", choices=["membership", "state", "packages", "images"]),
     ))
