@@ -694,7 +694,7 @@ class Node(object):
                 return self.join(view, deadline)
             if not others and self.module.params["bootstrap"] and not self.module.params["holders"]:
                 return self.bootstrap()
-            if time.time() >= deadline:
+            if time.time() >= deadline or not self.peers:
                 if others:
                     raise Problem("the etcd cluster has no majority: %s" % "; ".join("%s %s" % (host_of(o["endpoint"]), o["reason"]) for o in others))
                 if self.module.params["holders"]:
