@@ -1,6 +1,6 @@
 """Begin of a playbook on a host: the variables that only a controller writes, then one module run on the node.
 
-With `facts: false` nothing runs on the node unless there is something to fence.
+The result holds `facts`, for a set_fact: what a module returns as ansible_facts would let a node set any variable.
 """
 
 from __future__ import absolute_import, division, print_function
@@ -69,13 +69,12 @@ def missing_variables(variables, catalog):
 
 class ActionModule(ActionBase):
     TRANSFERS_FILES = False
-    _VALID_ARGS = frozenset(("fence", "fence_wait", "facts", "problems", "leaving"))
+    _VALID_ARGS = frozenset(("fence", "fence_wait", "problems", "leaving"))
 
     def run(self, tmp=None, task_vars=None):
         result = super(ActionModule, self).run(tmp, task_vars)
         del tmp
         arguments = dict(self._task.args)
-        facts = arguments.pop("facts", True)
         problems = arguments.pop("problems", False)
         leaving = arguments.pop("leaving", False)
         try:
@@ -88,19 +87,19 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail(str(error))
         if problems:
             found["clusterctl_problems"] = []
-        if facts or arguments.get("fence"):
-            before = time.time()
-            result.update(self._execute_module("clusterctl_node", module_args=arguments, task_vars=task_vars))
-            known = result.get("ansible_facts", {})
-            if "clusterctl_node" in known:
-                # The node's clock was read at some moment between these two.
-                after = time.time()
-                there = known["clusterctl_node"]["time"]
-                known["clusterctl_node"]["clock_skew"] = round(max(before - there, there - after, 0), 3)
-            found.update(known)
-        else:
-            result["changed"] = False
-        result["ansible_facts"] = found
+        result["changed"] = False
+        before = time.time()
+        result.update(self._execute_module("clusterctl_node", module_args=arguments, task_vars=task_vars))
+        after = time.time()
+        # Only what is expected: a node says what it is, it does not set variables.
+        result.pop("ansible_facts", None)
+        node, hardware = result.pop("node", None), result.pop("hardware", None)
+        if node and hardware:
+            # The node's clock was read at some moment between these two.
+            node["clock_skew"] = round(max(before - node["time"], node["time"] - after, 0), 3)
+            node.update(filters.control_address(node, task_vars.get("control_interface"), task_vars.get("ansible_host")))
+            found.update(clusterctl_node=node, clusterctl_hardware=hardware)
+        result["facts"] = found
         return result
 
     @staticmethod

@@ -27,6 +27,9 @@ def read_catalog(path=CATALOG):
     if _cache.get(path, (None,))[0] != stamp:
         with open(path) as handle:
             catalog = yaml.safe_load(handle)
+        for service in catalog["services"].values():
+            if True in service:  # YAML 1.1 reads a bare `on` as true
+                service["on"] = service.pop(True)
         check_catalog(catalog)
         _cache[path] = (stamp, catalog)
     return _cache[path][1]
@@ -157,6 +160,22 @@ def clusterctl_peer_for(hostvars, host, alive=None, fact="clusterctl_joined", an
         if name != host and name in hostvars and (alive is None or name in alive or name not in targets):
             return name
     return ""
+
+
+def control_address(node, wanted="", ansible_host=""):
+    """{interface, address, subnet}: where the cluster talks on this node.
+
+    The control_interface that is set; else the interface that holds ansible_host; else the one of the default route.
+    """
+    known = node["interfaces"]
+    holders = [name for name, found in known.items() if any(a["address"] == ansible_host for a in found)]
+    name = wanted or (holders + [node.get("default_interface") or ""])[0]
+    found = known.get(name) or []
+    own = [a for a in found if a["address"] == ansible_host] or [a for a in found if ":" not in a["address"]] or found
+    if not own:
+        return {"interface": name, "address": "", "subnet": ""}
+    network = ipaddress.ip_network("%s/%d" % (own[0]["address"], own[0]["prefix"]), strict=False)
+    return {"interface": name, "address": own[0]["address"], "subnet": str(network)}
 
 
 def clusterctl_turns(hosts, first=""):

@@ -10,7 +10,7 @@ module: clusterctl_node
 short_description: Fence earlier runs on a node and gather what clusterctl needs to know of it
 description:
   - Ends the processes that carry one of O(fence) in their environment as C(CLUSTERCTL_RUN_ID), then reads the facts.
-  - Sets the facts C(clusterctl_hardware) and C(clusterctl_node). The action plugin of the same name adds, on the control host,
+  - The facts C(clusterctl_hardware) and C(clusterctl_node) are set from the result. The action plugin of the same name adds, on the control host,
     the variables that an inventory without a controller does not have.
 options:
   fence:
@@ -33,7 +33,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 fenced: {description: what was ended, type: list, elements: str, returned: always}
-ansible_facts: {description: clusterctl_hardware and clusterctl_node, type: dict, returned: always}
+hardware: {description: becomes clusterctl_hardware, type: dict, returned: always}
+node: {description: becomes clusterctl_node, type: dict, returned: always}
 """
 
 import json
@@ -209,7 +210,7 @@ def main():
         "etc_hostname": read("/etc/hostname"),
         "listening": listening(),
     }
-    module.exit_json(changed=bool(fenced), fenced=fenced, ansible_facts={"clusterctl_hardware": hardware(release), "clusterctl_node": node})
+    module.exit_json(changed=bool(fenced), fenced=fenced, hardware=hardware(release), node=node)
 
 
 def listening():
