@@ -18,9 +18,18 @@ void Fd::reset(int fd) {
 
 Error errno_error(std::string_view what, const fs::path& path) {
   const int e = errno;
-  const Code code = e == ENOENT ? Code::kNotFound : e == EACCES || e == EPERM ? Code::kForbidden : Code::kInternal;
-  return Error{code, e == ENOENT ? "no_such_file" : e == ENOSPC ? "no_space" : "io",
-               fmt::format("cannot {} {}: {}", what, path.string(), std::strerror(e)), "", {}};
+  Code code = Code::kInternal;
+  std::string reason = "io";
+  switch (e) {
+    case ENOENT: code = Code::kNotFound, reason = "no_such_file"; break;
+    case EACCES:
+    case EPERM:
+    case EROFS: code = Code::kForbidden; break;
+    case ENOSPC:
+    case EDQUOT: code = Code::kUnavailable, reason = "no_space"; break;
+    default: break;
+  }
+  return Error{code, reason, fmt::format("cannot {} {}: {}", what, path.string(), std::strerror(e)), "", {}};
 }
 
 Result<std::string> read_file(const fs::path& path, size_t limit) {
@@ -94,9 +103,12 @@ Status make_dirs(const fs::path& path, mode_t mode) {
 Result<FileLock> FileLock::acquire(const fs::path& path) {
   Fd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd.valid()) return fail(errno_error("open", path));
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return fail(Code::kConflict, "locked", fmt::format("{} is locked by another process", path.string()));
-    return fail(errno_error("lock", path));
+  // held() takes the lock for a moment to look: a lock that is busy for longer than that has an owner.
+  constexpr int kTries = 20;
+  for (int i = 0; ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0; ++i) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return fail(errno_error("lock", path));
+    if (i == kTries) return fail(Code::kConflict, "locked", fmt::format("{} is locked by another process", path.string()));
+    ::usleep(5000);
   }
   return FileLock(std::move(fd));
 }
