@@ -1,8 +1,11 @@
-// Reads operator-written YAML into JSON once, at the edge, so that the rest of the program knows only JSON. Any thread.
+// Reads operator-written YAML into JSON once, at the edge, so that the rest of the program knows
+// only JSON. Any thread.
 //
-// YAML 1.2 core rules for plain scalars: true/false, null/~, decimal integers and decimals; everything else, "yes" and "012" included, is
-// text. Quoted scalars are always text. Limits: 1 MiB, 32 levels, 100,000 nodes after aliases; duplicate keys are an Error. Errors carry
-// "file:line:column".
+// YAML 1.2 core rules for plain scalars: true/false, null/~, decimal integers and fractions;
+// everything else is text: "yes", "012", "1e3", "12:30:45". Quoted scalars are always text; the
+// tags !!str !!int !!float !!bool !!null !!seq !!map are obeyed, all others refused. One document a
+// file. Limits: 1 MiB, 32 levels, and after aliases 100,000 values and 4 MiB of text. Duplicate
+// keys and merge keys ("<<") are Errors. Errors carry "file:line:column".
 #pragma once
 
 #include <string>
