@@ -17,7 +17,7 @@ Status no_body(const Request& request);
 
 // "\"17\"" for ETag.
 std::string etag(int64_t version);
-// True when the request has If-Match and it names another version: nullopt if there is no If-Match
+// The versions that If-Match allows: nullopt if there is no If-Match
 // (or it is *), else the versions it allows; a malformed one is kInvalid.
 Result<std::optional<std::vector<int64_t>>> if_match(const Request& request);
 // kStale unless If-Match is absent, `*`, or names `version`.

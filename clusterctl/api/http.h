@@ -45,6 +45,7 @@ struct Peer {
   uid_t uid = static_cast<uid_t>(-1);  // Unix socket only, like gid and pid
   gid_t gid = static_cast<gid_t>(-1);
   pid_t pid = 0;
+  std::vector<gid_t> groups;  // supplementary ones
 };
 
 // Who is asking, set by authentication before any handler runs. `name` is fit for Job.initiator:
@@ -127,7 +128,7 @@ struct Response {
   // Long content that should not be held in memory at once; sent as it is, without heartbeat.
   static Response streamed(std::string content_type, std::unique_ptr<StreamSource> source);
 
-  Response&& with(std::string name, std::string value) && {
+  Response with(std::string name, std::string value) && {
     headers.emplace_back(std::move(name), std::move(value));
     return std::move(*this);
   }

@@ -1,11 +1,12 @@
 // Finds the handler of a request in a trie of path segments. Filled once at start by one thread,
 // then used by all workers at once.
 //
-// Unknown path: 404. Known path without that method: 405 with Allow; OPTIONS is answered the same
-// way with 204. HEAD runs the GET handler. A literal segment wins over a {parameter}. Query
-// parameters that the route does not declare are 400 `unknown_key`.
+// Unknown path: 404. Known path without that method: 405 with Allow; OPTIONS gets the same Allow
+// with 204. HEAD runs the GET handler. A literal segment wins over a {parameter}. Query parameters
+// that the route does not declare are 400 `unknown_key`.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,8 +47,9 @@ class Router {
     add("DELETE", std::move(pattern), std::move(handler), std::move(query));
   }
 
-  // Fills request.params and runs the handler. A 405 Error carries its Allow list through `allow`.
-  Result<Response> route(Request& request, std::string& allow) const;
+  // Runs the handler for request.segments and fills request.params for it. Every Error becomes a
+  // problem document; one that is our own fault (500) is logged.
+  Response handle(Request& request) const;
 
   // All routes, sorted by pattern and method.
   std::vector<Route> routes() const;
@@ -57,6 +59,13 @@ class Router {
 
  private:
   struct Node;
+  struct Entry {
+    Route route;
+    Handler handler;
+  };
+  const Node* find(const Node& node, Request& request, size_t depth) const;
+  Status insert(Entry entry);
+
   std::unique_ptr<Node> root_;
   Status mistakes_;
 };
