@@ -303,6 +303,7 @@ void ConnectionLoop::write(uint64_t id, Connection& c) {
 // Closing with unread bytes in the socket would reset the connection and could destroy the answer
 // on its way.
 void ConnectionLoop::linger(uint64_t id, Connection& c) {
+  if (draining_) return drop(id);
   c.state = State::kLingering;
   c.out = std::string();
   shutdown(c.fd.get(), SHUT_WR);

@@ -138,6 +138,10 @@ bool RequestReader::next_line(size_t limit, std::string_view& line) {
 }
 
 bool RequestReader::request_line() {
+  // Something that speaks another protocol (TLS) is told at once.
+  if (pos_ < buffer_.size() && buffer_[pos_] != '\r' && !is_token(buffer_.substr(pos_, 1))) {
+    return refuse(400, "bad_request_line", "this is not HTTP");
+  }
   std::string_view line;
   if (!next_line(limits_.request_line, line)) return false;
   if (line.empty()) {  // some clients end the previous request's body with a CRLF
