@@ -58,7 +58,11 @@ class Converter {
   Result<Json> scalar(const YAML::Node& node) {
     const std::string& text = node.Scalar();
     if (!valid_utf8(text)) return problem(node, "not valid UTF-8");
-    if (node.Tag() == "!") return Json(text);  // quoted
+    const std::string& tag = node.Tag();
+    if (tag == "!" || tag == "!unsafe" || tag == "tag:yaml.org,2002:str") return Json(text);  // "!": quoted
+    if (tag != "" && tag != "?" && !tag.starts_with("tag:yaml.org,2002:")) {
+      return problem(node, fmt::format("the tag {} is not understood", one_line(tag)));  // e.g. !vault: never pass ciphertext on
+    }
     if (text == "true" || text == "false") return Json(text == "true");
     if (text == "null" || text == "~" || text.empty()) return Json();
     return number(text);

@@ -15,7 +15,7 @@ constexpr int kMaxGroupDepth = 16;
 constexpr size_t kMaxHosts = 10000;
 constexpr size_t kMaxFiles = 20000;
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "\"" + truncate_utf8(one_line(text), 80) + "\"";
 }
 
@@ -102,7 +102,7 @@ class Reader {
   }
 
   void group(const fs::path& file, const std::string& name, const Json& body, int depth) {
-    const std::string where = fmt::format("{}: group {}", one_line(file.string()), quoted(name));
+    const std::string where = fmt::format("{}: group {}", one_line(file.string()), in_quotes(name));
     if (depth > kMaxGroupDepth) {
       out_.problem("too_deep", where + " is nested too deep");
       return;
@@ -138,7 +138,7 @@ class Reader {
   void host(const std::string& where, Group& g, const std::string& pattern, const Json& vars) {
     if (!vars.is_null() && !vars.is_object()) {
       out_.problem("wrong_type", fmt::format("{}: host {}: its variables must be a mapping", where,
-                                             quoted(pattern)));
+                                             in_quotes(pattern)));
       return;
     }
     const auto names = expand_range(pattern);
@@ -162,7 +162,7 @@ class Reader {
       const auto it = out_.groups.find(name);
       if (it == out_.groups.end()) {
         out_.notes.push_back(
-            fmt::format("group_vars of {} is left out: no such group", quoted(name)));
+            fmt::format("group_vars of {} is left out: no such group", in_quotes(name)));
       } else {
         it->second.file_vars = vars;
       }
@@ -171,7 +171,7 @@ class Reader {
       const auto it = out_.hosts.find(name);
       if (it == out_.hosts.end()) {
         out_.notes.push_back(
-            fmt::format("host_vars of {} is left out: no such host", quoted(name)));
+            fmt::format("host_vars of {} is left out: no such host", in_quotes(name)));
       } else {
         it->second.file_vars = vars;
       }
@@ -220,7 +220,7 @@ Result<std::vector<std::string>> expand_range(const std::string& pattern) {
   const size_t open = pattern.find('[');
   if (open == std::string::npos) return std::vector{pattern};
   const auto bad = [&](std::string_view why) {
-    return fail(Code::kInvalid, "bad_range", fmt::format("host {}: {}", quoted(pattern), why));
+    return fail(Code::kInvalid, "bad_range", fmt::format("host {}: {}", in_quotes(pattern), why));
   };
   const size_t close = pattern.find(']', open);
   if (close == std::string::npos) return bad("the range has no end");

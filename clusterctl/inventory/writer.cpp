@@ -28,7 +28,7 @@ bool plain(const std::string& text) {
 }
 
 // Double quoted. Beyond JSON's escapes: what YAML takes for line breaks or does not allow at all.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   const std::string json = dump_json(Json(text));
   std::string out;
   for (size_t i = 0; i < json.size(); ++i) {
@@ -55,7 +55,7 @@ std::string quoted(const std::string& text) {
 std::string scalar(const Json& value) {
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
-    return plain(text) ? text : quoted(text);
+    return plain(text) ? text : in_quotes(text);
   }
   if (value.is_object()) return "{}";
   if (value.is_array()) return "[]";
@@ -72,7 +72,7 @@ void write(std::string& out, const Json& value, size_t indent, bool in_list) {
   if (value.is_object()) {
     for (const auto& [key, item] : value.items()) {
       begin_line();
-      out += (plain(key) ? key : quoted(key)) + ":";
+      out += (plain(key) ? key : in_quotes(key)) + ":";
       if (item.is_structured() && !item.empty()) {
         out += "\n";
         write(out, item, indent + 2, false);
