@@ -176,19 +176,24 @@ class Parser {
     const std::string where = app == &app_ ? "clusterctl" : path_of(app);
     Error error{Code::kInvalid, "usage", one_line(e.what()), fmt::format("{} --help", where), {}};
     std::vector<std::string> known;
+    // A word that is no command leaves the parser missing one: the word is the better news.
     std::string word;
-    if (dynamic_cast<const CLI::ExtrasError*>(&e)) {
-      for (const std::string& extra : app_.remaining(true)) {
-        if (word.empty()) word = extra;
-      }
-      const bool option = word.starts_with("-");
-      for (const CLI::App* a = app; a; a = a->get_parent()) collect(*a, option, known);
-      error.message = fmt::format("{} does not know \"{}\"", where, one_line(word));
-    } else if (dynamic_cast<const CLI::RequiredError*>(&e) &&
-               app->get_require_subcommand_min() > 0 && !needs_option(*app)) {
+    for (const std::string& extra : app_.remaining(true)) {
+      if (word.empty()) word = extra;
+    }
+    const bool missing = dynamic_cast<const CLI::RequiredError*>(&e) != nullptr;
+    const bool no_command = missing && app->get_require_subcommand_min() > 0 && !needs_option(*app);
+    if (no_command && word.empty()) {
       collect(*app, false, known);
       error.message = fmt::format("{} needs a command: {}", where, join(known, ", "));
       return error;
+    }
+    if (missing && !no_command) return error;
+    if (!word.empty()) {
+      const bool option = word.starts_with("-");
+      for (const CLI::App* a = app; a; a = option ? a->get_parent() : nullptr)
+        collect(*a, option, known);
+      error.message = fmt::format("{} does not know \"{}\"", where, one_line(word));
     }
     if (word.size() > 1 && word[0] == '-') word = word.substr(0, word.find('='));
     const std::string near = word.empty() ? "" : nearest(word, known);
