@@ -19,7 +19,7 @@ bool bump(Node& node, bool changed) {
 
 Status check_unique(const Snapshot& snapshot, std::string_view name, const std::string& addr,
                     std::string_view except) {
-  const std::string wanted = lower(addr);
+  const std::string wanted = canonical_addr(addr);
   for (const auto& [id, other] : snapshot.nodes) {
     if (id == except) continue;
     if (other.name == name) {
@@ -27,7 +27,7 @@ Status check_unique(const Snapshot& snapshot, std::string_view name, const std::
                   fmt::format("a node named {} exists ({})", name, id),
                   fmt::format("choose another name, or `clusterctl node rm {}` first", name));
     }
-    if (!wanted.empty() && lower(other.spec.addr) == wanted) {
+    if (!wanted.empty() && canonical_addr(other.spec.addr) == wanted) {
       return fail(
           Code::kConflict, "addr_taken",
           fmt::format("{} is the address of node {}", addr, other.name),

@@ -102,6 +102,17 @@ bool is_host_name(std::string_view text) {
   return !std::all_of(labels.back().begin(), labels.back().end(), is_digit);
 }
 
+std::string canonical_addr(std::string_view addr) {
+  std::string out = lower(addr);
+  std::array<unsigned char, 16> bytes;
+  std::array<char, 64> text;
+  if (is_ip(out) && inet_pton(AF_INET6, out.c_str(), bytes.data()) == 1) {
+    inet_ntop(AF_INET6, bytes.data(), text.data(), text.size());
+    return text.data();
+  }
+  return out;
+}
+
 Status check_name(std::string_view name) {
   if (is_name(name)) return {};
   const std::string small = lower(name);

@@ -25,6 +25,9 @@ bool is_word(std::string_view text);       // the same with `_`: groups, capabil
 bool is_ip(std::string_view text);         // IPv4 or IPv6 without zone
 bool is_host_name(std::string_view text);  // RFC 1123, not a malformed IPv4 address
 
+// One spelling per address, for comparing: IPv6 shortened, names in lower case.
+std::string canonical_addr(std::string_view addr);
+
 Status check_name(std::string_view name);
 Status check_word(std::string_view word, std::string_view what);
 Status check_addr(std::string_view addr, std::string_view what = "addr");
