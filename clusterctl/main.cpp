@@ -1,7 +1,11 @@
+// Picks a subcommand: the daemon, the supervisor of one playbook run, or, for everything else, the
+// command line.
 #include <cstdio>
 #include <string_view>
 
+#include "cli/app.h"
 #include "run/runs.h"
+#include "serve.h"
 
 namespace {
 
@@ -10,6 +14,7 @@ struct Subcommand {
   int (*run)(int argc, char** argv);
 };
 
+// Not for people: the daemon starts it for each playbook run.
 int run_shim(int argc, char** argv) {
   if (argc != 3) {
     std::fprintf(stderr, "usage: clusterctl run-shim DIR\n");
@@ -18,18 +23,17 @@ int run_shim(int argc, char** argv) {
   return clusterctl::run::run_shim(argv[2]);
 }
 
-// Not for people: called by the program itself.
 constexpr Subcommand kSubcommands[] = {
+    {"serve", clusterctl::serve},
     {"run-shim", run_shim},
 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv, char** env) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   for (const Subcommand& subcommand : kSubcommands) {
     if (subcommand.name == name) return subcommand.run(argc, argv);
   }
-  std::fprintf(stderr, "clusterctl: unknown command \"%s\"\n", argc > 1 ? argv[1] : "");
-  return clusterctl::kExitUsage;
+  return clusterctl::cli::run(argc, argv, env, CLUSTERCTL_VERSION);
 }

@@ -275,7 +275,8 @@ Result<Json> read_yaml(const fs::path& path) {
   return parse_yaml(*text, path.string());
 }
 
-std::vector<std::string> yaml_key_order(std::string_view text, const std::vector<std::string>& path) {
+std::vector<std::string> yaml_key_order(std::string_view text,
+                                        const std::vector<std::string>& path) {
   std::vector<std::string> out;
   try {
     YAML::Node node = YAML::Load(std::string(text));

@@ -241,7 +241,8 @@ tl::unexpected<Error> in(std::string_view what, std::string_view where, const Er
               error.hint);
 }
 
-// What is needed must be a service and stand before. A group that `on` names may be missing: catalogs are cut down by removing groups.
+// What is needed must be a service and stand before. A group that `on` names may be missing:
+// catalogs are cut down by removing groups.
 Status check_references(const std::map<std::string, Service>& services,
                         const std::vector<std::string>& order) {
   std::set<std::string> before;

@@ -140,7 +140,10 @@ void serials(const Placement& p, Findings& out) {
                       shown(c.node->status.hardware->serial));
       if (mine.empty() || theirs.empty() || other.status.presence == Presence::kDisappeared) {
         out.refuse(
-            "same_serial", c, message + (other.status.presence == Presence::kDisappeared ? ", and " + other.name + " does not answer" : ""),
+            "same_serial", c,
+            message + (other.status.presence == Presence::kDisappeared
+                           ? ", and " + other.name + " does not answer"
+                           : ""),
             fmt::format("if it is the same machine: `clusterctl node decommission {} --force "
                         "--i-have-powered-it-off` first",
                         other.name));
