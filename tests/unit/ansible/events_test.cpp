@@ -135,6 +135,21 @@ TEST(RunResult, AMessageIsFoundWhereThereIsOne) {
             "n1: etcd: start the member: failed without a message");
 }
 
+TEST(Cause, HasAHintForEachOfTheUsualFaults) {
+  std::set<std::string> hints;
+  for (const char* message :
+       {"ssh: connect to host 10.0.0.1 port 22: No route to host",
+        "ssh: connect to host n1 port 22: Connection refused", "Host key verification failed.",
+        "root@n1: Permission denied (publickey).", "Missing sudo password"}) {
+    Cause cause;
+    cause.message = message;
+    EXPECT_NE(cause.hint(), "") << message;
+    hints.insert(cause.hint());
+  }
+  EXPECT_EQ(hints.size(), 5u);
+  EXPECT_EQ(Cause{}.hint(), "");
+}
+
 TEST(RunResult, KnowsWhatMayHaveBeenChanged) {
   const Json verify = {{"door", "verify"}};
   EXPECT_FALSE(feed({result("n1", "ok", verify)}).touched("n1"));
