@@ -94,6 +94,33 @@ Result<Event> decode_event(std::string_view line) {
   return event;
 }
 
+std::string Cause::hint() const {
+  static constexpr std::pair<std::string_view, std::string_view> kHints[] = {
+      {"REMOTE HOST IDENTIFICATION HAS CHANGED",
+       "its host key is not the pinned one: reinstalled, or another machine? Set ssh.host_key "
+       "anew"},
+      {"Host key verification failed",
+       "its host key is not the pinned one: reinstalled, or another machine? Set ssh.host_key "
+       "anew"},
+      {"Permission denied (",
+       "it answers, but refuses the key: check ssh.user and its authorized_keys"},
+      {"Connection refused",
+       "the machine is up, but nothing listens on the ssh port: check ssh.port and sshd"},
+      {"Could not resolve hostname", "the name has no address: check spec.addr"},
+      {"No route to host", "no answer from the machine: is it powered on, is the address right?"},
+      {"Network is unreachable",
+       "no answer from the machine: is it powered on, is the address right?"},
+      {"timed out", "no answer from the machine: is it powered on, is a firewall in between?"},
+      {"Missing sudo password", "the ssh user needs sudo without a password"},
+      {"sudo: a password is required", "the ssh user needs sudo without a password"},
+      {"is not in the sudoers file", "the ssh user needs sudo without a password"},
+  };
+  for (const auto& [words, hint] : kHints) {
+    if (message.find(words) != std::string::npos) return std::string(hint);
+  }
+  return "";
+}
+
 std::string Cause::line() const {
   std::vector<std::string> parts;
   for (const std::string& part : {host, service, task}) {

@@ -33,6 +33,9 @@ struct Cause {
   std::string host, service, door, task, message;
   bool unreachable = false;
   std::string line() const;  // "node3: etcd: start the member: <message>"
+  // What to do about it, for the faults everybody meets: no route, closed port, host key,
+  // authentication, sudo. Else "".
+  std::string hint() const;
 };
 
 struct HostCounts {

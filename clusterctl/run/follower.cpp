@@ -13,12 +13,11 @@ Follower::Follower(fs::path path, std::function<void(std::string_view)> on_line)
 void Follower::read() {
   if (!fd_.valid()) fd_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd_.valid()) return;
-  std::string buffer(256 << 10, '\0');
   for (;;) {
-    const ssize_t n = ::read(fd_.get(), buffer.data(), buffer.size());
+    const ssize_t n = ::read(fd_.get(), buffer_.data(), buffer_.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return;
-    take({buffer.data(), static_cast<size_t>(n)});
+    take({buffer_.data(), static_cast<size_t>(n)});
   }
 }
 

@@ -25,6 +25,7 @@ class Follower {
   fs::path path_;
   std::function<void(std::string_view)> on_line_;
   Fd fd_;
+  std::string buffer_ = std::string(64 << 10, '\0');
   std::string partial_;
   bool overlong_ = false;
 };

@@ -182,5 +182,33 @@ TEST_F(Rig, SshMastersAreEndedWithTheRun) {
   EXPECT_FALSE(fs::exists(read_run_record(files_of())->control_dir));
 }
 
+// ssh overwrites its environment with its title, so after the death of the shim only the title
+// tells whose master it is.
+TEST_F(Rig, SshMastersAreEndedWhenTheShimWasKilled) {
+  const fs::path program = top / "ansible-playbook";
+  std::ofstream(program) << "#!/bin/bash\n"
+                            "cd /; env -i setsid bash -c 'exec -a \"ssh: "
+                            "'$ANSIBLE_SSH_CONTROL_PATH_DIR'/0123456789 [mux]\" sleep 1000' &\n"
+                            "echo $! > "
+                         << (top / "master.pid").string() << "\nexec sleep 1000\n";
+  fs::permissions(program, fs::perms::owner_all);
+  settings.ansible_playbook = program.string();
+  remake();
+  begin();
+  const auto master = [&] {
+    return std::atoi(read_file(top / "master.pid").value_or("0").c_str());
+  };
+  ASSERT_TRUE(eventually([&] {
+    return master() > 0 && read_file("/proc/" + std::to_string(master()) + "/cmdline")
+                                   .value_or("")
+                                   .rfind("ssh: ", 0) == 0;
+  }));
+  ::kill(started().at("pid").get<pid_t>(), SIGKILL);
+  EXPECT_EQ(follow().phase, Phase::kInterrupted);
+  EXPECT_FALSE(alive(master()));
+  ASSERT_TRUE(runs->scrub("r1"));
+  EXPECT_FALSE(fs::exists(read_run_record(files_of())->control_dir));
+}
+
 }  // namespace
 }  // namespace clusterctl::run
