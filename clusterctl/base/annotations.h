@@ -1,4 +1,5 @@
-// Mutex types whose use clang checks at compile time (-Wthread-safety). With other compilers the annotations are empty.
+// Mutex types whose use clang checks at compile time (-Wthread-safety). With other compilers the
+// annotations are empty.
 #pragma once
 
 #include <condition_variable>
@@ -36,7 +37,8 @@ class CLUSTERCTL_TSA(scoped_lockable) MutexLock {
   Mutex& m_;
 };
 
-// Waits with a Mutex held; the caller loops over its own condition, so that clang sees the guarded reads.
+// Waits with a Mutex held; the caller loops over its own condition, so that clang sees the guarded
+// reads.
 class CondVar {
  public:
   void wait(Mutex& m) REQUIRES(m) { cv_.wait(m); }

@@ -1,4 +1,5 @@
-// Time as a collaborator, so that tests decide what time it is. Implementations may be called from any thread.
+// Time as a collaborator, so that tests decide what time it is. Implementations may be called from
+// any thread.
 #pragma once
 
 #include <chrono>
@@ -17,7 +18,8 @@ class Clock {
 class SystemClock final : public Clock {
  public:
   Time now() const override {
-    return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+    return std::chrono::time_point_cast<std::chrono::milliseconds>(
+        std::chrono::system_clock::now());
   }
 };
 

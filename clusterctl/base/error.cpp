@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/strings.h"
+
 namespace clusterctl {
 namespace {
 
@@ -41,26 +43,34 @@ const Row& row(Code code) {
 std::string Error::line() const {
   std::string out = message;
   if (!hint.empty()) out += " (" + hint + ")";
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
-  return out;
+  return one_line(out);
 }
 
 tl::unexpected<Error> fail(Code code, std::string reason, std::string message, std::string hint) {
-  return tl::unexpected<Error>(Error{code, std::move(reason), std::move(message), std::move(hint), {}});
+  return tl::unexpected<Error>(
+      Error{code, std::move(reason), std::move(message), std::move(hint), {}});
 }
 
-tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+tl::unexpected<Error> fail(Error error) {
+  return tl::unexpected<Error>(std::move(error));
+}
 
-std::string_view code_name(Code code) { return row(code).name; }
-int http_status(Code code) { return row(code).http; }
-int exit_code(Code code) { return row(code).exit; }
+std::string_view code_name(Code code) {
+  return row(code).name;
+}
+int http_status(Code code) {
+  return row(code).http;
+}
+int exit_code(Code code) {
+  return row(code).exit;
+}
 
 Code code_from_http(int status) {
   for (const Row& r : kTable) {
     if (r.http == status && r.code != Code::kJobFailed) return r.code;
   }
+  if (status == 502 || status == 504)
+    return Code::kUnavailable;  // something between us and the daemon
   return status >= 500 ? Code::kInternal : Code::kInvalid;
 }
 

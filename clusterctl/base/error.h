@@ -1,7 +1,8 @@
 // What every fallible function returns. Plain values, safe to use from any thread.
 //
-// A Result<T> holds a value or an Error. The Code says which kind of trouble it is; exactly one table (error.cpp) maps it to the
-// HTTP status and to the exit code of the command line. `reason` is the stable machine-readable word of this very case
+// A Result<T> holds a value or an Error. The Code says which kind of trouble it is; exactly one
+// table (error.cpp) maps it to the HTTP status and to the exit code of the command line. `reason`
+// is the stable machine-readable word of this very case
 // ("needs_job", "duplicate", "quorum_lost"); it never changes once released.
 #pragma once
 
@@ -18,18 +19,19 @@ enum class Code {
   kForbidden,        // known caller, not allowed
   kNotFound,
   kMethodNotAllowed,
-  kConflict,      // the state of the fleet forbids it now: lock, duplicate, transition, quorum
-  kStale,         // If-Match or plan does not fit the present version
-  kTooLarge,      // a limit on size was passed
-  kMediaType,     // a body of the wrong type
-  kRefused,       // well-formed, but the placement rules say no
-  kTooMany,       // a limit on number or rate was passed
-  kUnavailable,   // cannot be reached or is not ready
-  kJobFailed,     // a job that was waited for did not succeed
-  kInternal,      // our own fault
+  kConflict,     // the state of the fleet forbids it now: lock, duplicate, transition, quorum
+  kStale,        // If-Match or plan does not fit the present version
+  kTooLarge,     // a limit on size was passed
+  kMediaType,    // a body of the wrong type
+  kRefused,      // well-formed, but the placement rules say no
+  kTooMany,      // a limit on number or rate was passed
+  kUnavailable,  // cannot be reached or is not ready
+  kJobFailed,    // a job that was waited for did not succeed
+  kInternal,     // our own fault
 };
 
-// One reason out of possibly many why a request was refused. `node` is empty when it concerns the request as a whole.
+// One reason out of possibly many why a request was refused. `node` is empty when it concerns the
+// request as a whole.
 struct Problem {
   std::string code;
   std::string message;
@@ -53,7 +55,8 @@ template <typename T>
 using Result = tl::expected<T, Error>;
 using Status = Result<void>;
 
-tl::unexpected<Error> fail(Code code, std::string reason, std::string message, std::string hint = "");
+tl::unexpected<Error> fail(Code code, std::string reason, std::string message,
+                           std::string hint = "");
 tl::unexpected<Error> fail(Error error);
 
 // The word of the code itself, used when an Error has no reason of its own.

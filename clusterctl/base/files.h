@@ -1,4 +1,5 @@
-// Files, as far as durability and locks are concerned. Any thread; every failure is an Error naming the path.
+// Files, as far as durability and locks are concerned. Any thread; every failure is an Error naming
+// the path.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +43,8 @@ class Fd {
 
 // Whole content; more than `limit` bytes is an Error (kTooLarge).
 Result<std::string> read_file(const fs::path& path, size_t limit = 64 << 20);
-// Readers see the old content or the whole new one, also after a power cut: temporary file, fsync, rename, fsync of the folder.
+// Readers see the old content or the whole new one, also after a power cut: temporary file, fsync,
+// rename, fsync of the folder.
 Status write_file_atomic(const fs::path& path, std::string_view content, mode_t mode = 0644);
 // Creates the file with exactly this mode; an existing one is an Error (kConflict, "exists").
 Status create_file(const fs::path& path, std::string_view content, mode_t mode);
@@ -51,7 +53,8 @@ Status sync_dir(const fs::path& path);
 // write(2) until everything is out.
 Status write_all(int fd, std::string_view content);
 
-// An flock(2) lock on a file, held until destruction (or, after a kill, until the kernel closes the descriptor).
+// An flock(2) lock on a file, held until destruction (or, after a kill, until the kernel closes the
+// descriptor).
 class FileLock {
  public:
   // kConflict ("locked") when somebody else holds it.

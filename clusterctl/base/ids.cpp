@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <vector>
 
@@ -14,6 +15,7 @@ constexpr char kCrockford[] = "0123456789abcdefghjkmnpqrstvwxyz";
 void fill_random(unsigned char* out, size_t size) {
   for (size_t done = 0; done < size;) {
     const ssize_t n = getrandom(out + done, size - done, 0);
+    if (n < 0 && errno == EINTR) continue;
     if (n <= 0) std::abort();  // the kernel has no randomness: nothing here can be safe
     done += static_cast<size_t>(n);
   }

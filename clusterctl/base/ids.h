@@ -1,5 +1,6 @@
-// Source of identifiers. Node ids: 12 characters of lower-case base32. Job, run and plan ids: ULID (26 characters, lower case,
-// sorts by time, monotonic within a millisecond). Safe to call from any thread.
+// Source of identifiers. Node ids: 12 characters of lower-case base32. Job, run and plan ids: ULID
+// (26 characters, lower case, sorts by time, monotonic within a millisecond). Safe to call from any
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,8 @@
 namespace clusterctl {
 namespace {
 
+constexpr size_t kMaxQuoted = 300;  // bytes of a foreign text inside one of our messages
+
 // Feeds nlohmann's DOM builder, refusing duplicate keys and too much depth on the way.
 class StrictBuilder : public nlohmann::json_sax<Json> {
  public:
@@ -20,7 +22,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   bool number_unsigned(number_unsigned_t v) override { return dom_.number_unsigned(v); }
   bool number_float(number_float_t v, const string_t& s) override {
     // An integer arrives here only when it does not fit into 64 bits: it would silently lose digits.
-    if (s.find_first_of(".eE") == string_t::npos) return stop(fmt::format("the integer {} is too large; write it as text", s));
+    if (s.find_first_of(".eE") == string_t::npos)
+      return stop(fmt::format("the integer {} is too large; write it as text", s));
     return dom_.number_float(v, s);
   }
   bool string(string_t& v) override { return dom_.string(v); }
@@ -30,7 +33,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     return deeper() && dom_.start_object(n);
   }
   bool key(string_t& k) override {
-    if (!keys_.back().insert(k).second) return stop(fmt::format("the key \"{}\" stands twice in one object", k));
+    if (!keys_.back().insert(k).second)
+      return stop(fmt::format("the key \"{}\" stands twice in one object", k));
     return dom_.key(k);
   }
   bool end_object() override {
@@ -43,16 +47,22 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
     --depth_;
     return dom_.end_array();
   }
-  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& e) override {
-    std::string text = e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception& e) override {
+    std::string text =
+        e.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
     const size_t cut = text.find("] ");
-    return stop(fmt::format("{} (byte {})", cut == std::string::npos ? text : text.substr(cut + 2), position));
+    return stop(fmt::format("{} (byte {})", cut == std::string::npos ? text : text.substr(cut + 2),
+                            position));
   }
 
   const std::string& problem() const { return problem_; }
 
  private:
-  bool deeper() { return ++depth_ <= max_depth_ || stop(fmt::format("more than {} levels of nesting", max_depth_)); }
+  bool deeper() {
+    return ++depth_ <= max_depth_ ||
+           stop(fmt::format("more than {} levels of nesting", max_depth_));
+  }
   bool stop(std::string why) {
     problem_ = std::move(why);
     return false;
@@ -66,7 +76,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
 };
 
 tl::unexpected<Error> wrong_type(std::string_view key, std::string_view want, const Json& got) {
-  return fail(Code::kInvalid, "wrong_type", fmt::format("\"{}\" must be {}, not {}", key, want, got.type_name()));
+  return fail(Code::kInvalid, "wrong_type",
+              fmt::format("\"{}\" must be {}, not {}", key, want, got.type_name()));
 }
 
 const Json* find(const Json& object, std::string_view key) {
@@ -78,19 +89,28 @@ const Json* find(const Json& object, std::string_view key) {
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view what, int max_depth) {
+  const auto bad = [&](std::string_view why) {
+    return fail(
+        Code::kInvalid, "bad_json",
+        fmt::format("{} is not valid JSON: {}", what, truncate_utf8(one_line(why), kMaxQuoted)));
+  };
+  // The library takes a NUL for the end of the text and would accept whatever follows it.
+  if (text.find('\0') != std::string_view::npos) return bad("it contains a NUL byte");
   Json root;
   StrictBuilder builder(root, max_depth);
   if (!Json::sax_parse(text, &builder)) {
-    return fail(Code::kInvalid, "bad_json", fmt::format("{} is not valid JSON: {}", what, one_line(builder.problem())));
+    return bad(builder.problem());
   }
   return root;
 }
 
 Result<Json> parse_json_object(std::string_view text, std::string_view what, bool blank_is_empty) {
-  if (blank_is_empty && text.find_first_not_of(" \t\r\n") == std::string_view::npos) return Json::object();
+  if (blank_is_empty && text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    return Json::object();
   auto value = parse_json(text, what);
   if (value && !value->is_object()) {
-    return fail(Code::kInvalid, "not_an_object", fmt::format("{} must be a JSON object, not {}", what, value->type_name()));
+    return fail(Code::kInvalid, "not_an_object",
+                fmt::format("{} must be a JSON object, not {}", what, value->type_name()));
   }
   return value;
 }
@@ -99,7 +119,8 @@ std::string dump_json(const Json& value, int indent) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-Result<std::string> get_string(const Json& object, std::string_view key, std::string_view fallback) {
+Result<std::string> get_string(const Json& object, std::string_view key,
+                               std::string_view fallback) {
   const Json* v = find(object, key);
   if (!v) return std::string(fallback);
   if (!v->is_string()) return wrong_type(key, "a string", *v);
@@ -117,6 +138,10 @@ Result<int64_t> get_int(const Json& object, std::string_view key, int64_t fallba
   const Json* v = find(object, key);
   if (!v) return fallback;
   if (!v->is_number_integer()) return wrong_type(key, "an integer", *v);
+  if (v->is_number_unsigned() && v->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
+    return fail(Code::kInvalid, "wrong_type",
+                fmt::format("\"{}\" is too large: {}", key, v->get<uint64_t>()));
+  }
   return v->get<int64_t>();
 }
 
@@ -139,12 +164,15 @@ Result<Json> get_object(const Json& object, std::string_view key) {
   return *v;
 }
 
-Status check_keys(const Json& object, const std::vector<std::string>& known, std::string_view what) {
+Status check_keys(const Json& object, const std::vector<std::string>& known,
+                  std::string_view what) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string near = nearest(key, known);
-    return fail(Code::kInvalid, "unknown_key", fmt::format("{} has no \"{}\"", what, one_line(key)),
-                near.empty() ? "known: " + join(known, ", ") : fmt::format("did you mean \"{}\"?", near));
+    return fail(
+        Code::kInvalid, "unknown_key",
+        fmt::format("{} has no \"{}\"", what, truncate_utf8(one_line(key), kMaxQuoted)),
+        near.empty() ? "known: " + join(known, ", ") : fmt::format("did you mean \"{}\"?", near));
   }
   return {};
 }

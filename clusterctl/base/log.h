@@ -1,4 +1,5 @@
-// The daemon's own log: one line an event on standard error, for the journal. Any thread. Text of others is put on one line.
+// The daemon's own log: one line an event on standard error, for the journal. Any thread. Text of
+// others is put on one line.
 #pragma once
 
 #include <fmt/format.h>

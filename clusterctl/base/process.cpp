@@ -20,9 +20,12 @@ namespace {
 std::string find_program(const std::string& name, const std::map<std::string, std::string>& env) {
   if (name.find('/') != std::string::npos) return name;
   const auto path = env.find("PATH");
-  for (const std::string& dir : split(path == env.end() ? "/usr/bin:/bin" : path->second, ':', true)) {
+  for (const std::string& dir :
+       split(path == env.end() ? "/usr/bin:/bin" : path->second, ':', true)) {
     const std::string candidate = dir + "/" + name;
-    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+    std::error_code ec;
+    if (fs::is_regular_file(candidate, ec) && ::access(candidate.c_str(), X_OK) == 0)
+      return candidate;
   }
   return "";
 }
@@ -45,41 +48,58 @@ struct Actions {
 
 }  // namespace
 
-Result<pid_t> spawn(const ProcessSpec& spec) {
-  const std::string program = spec.argv.empty() ? "" : find_program(spec.argv[0], spec.env);
-  if (program.empty()) {
-    return fail(Code::kNotFound, "no_such_program", fmt::format("the program {} was not found", spec.argv.empty() ? "" : spec.argv[0]));
-  }
-  Actions a;
-  posix_spawn_file_actions_addopen(&a.actions, 0, "/dev/null", O_RDONLY, 0);
-  // Descriptors are first copied out of the way, so that a target number never hits a source that is still needed.
-  std::vector<Fd> moved;
-  const auto map_to = [&](int from, int to) {
-    moved.emplace_back(::fcntl(from, F_DUPFD_CLOEXEC, 100));
-    posix_spawn_file_actions_adddup2(&a.actions, moved.back().get(), to);
-  };
-  if (spec.output >= 0) {
-    map_to(spec.output, 1);
-  } else {
-    posix_spawn_file_actions_addopen(&a.actions, 1, "/dev/null", O_WRONLY, 0);
-  }
-  posix_spawn_file_actions_adddup2(&a.actions, 1, 2);
-  int next = 3;
-  for (const auto& [from, to] : spec.keep) {
-    map_to(from, to);
-    next = std::max(next, to + 1);
-  }
-  posix_spawn_file_actions_addclosefrom_np(&a.actions, next);
-  if (!spec.cwd.empty()) posix_spawn_file_actions_addchdir_np(&a.actions, spec.cwd.c_str());
+namespace {
 
-  short flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+// Which of the parent's descriptors becomes which of the child's. Sources are first copied out of
+// the way of all targets, so that a target number never hits a source that is still needed;
+// whatever is no target is closed.
+Status map_descriptors(const ProcessSpec& spec, posix_spawn_file_actions_t& actions,
+                       std::vector<Fd>& moved) {
+  std::map<int, int> from;  // child's -> parent's
+  if (spec.output >= 0) from[1] = spec.output;
+  for (const auto& [source, target] : spec.keep) from[target] = source;
+  const int end = std::max(3, from.empty() ? 0 : from.rbegin()->first + 1);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  if (spec.output < 0) posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  for (auto& [target, source] : from) {
+    moved.emplace_back(::fcntl(source, F_DUPFD_CLOEXEC, std::max(100, end)));
+    if (!moved.back().valid())
+      return fail(errno_error("pass", fmt::format("descriptor {}", source)));
+    posix_spawn_file_actions_adddup2(&actions, moved.back().get(), target);
+  }
+  if (!from.contains(2)) posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  for (int fd = 3; fd < end; ++fd) {
+    if (!from.contains(fd)) posix_spawn_file_actions_addclose(&actions, fd);
+  }
+  posix_spawn_file_actions_addclosefrom_np(&actions, end);
+  return {};
+}
+
+// Signals as a fresh program expects them: none blocked, none ignored.
+void set_attributes(const ProcessSpec& spec, posix_spawnattr_t& attributes) {
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
-  posix_spawnattr_setsigmask(&a.attributes, &none);
-  posix_spawnattr_setsigdefault(&a.attributes, &all);
-  if (spec.new_session) flags |= POSIX_SPAWN_SETSID;
-  posix_spawnattr_setflags(&a.attributes, flags);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  const int flags =
+      POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | (spec.new_session ? POSIX_SPAWN_SETSID : 0);
+  posix_spawnattr_setflags(&attributes, static_cast<short>(flags));
+}
+
+}  // namespace
+
+Result<pid_t> spawn(const ProcessSpec& spec) {
+  const std::string program = spec.argv.empty() ? "" : find_program(spec.argv[0], spec.env);
+  if (program.empty()) {
+    return fail(Code::kNotFound, "no_such_program",
+                fmt::format("the program {} was not found", spec.argv.empty() ? "" : spec.argv[0]));
+  }
+  Actions a;
+  std::vector<Fd> moved;
+  if (auto mapped = map_descriptors(spec, a.actions, moved); !mapped) return fail(mapped.error());
+  if (!spec.cwd.empty()) posix_spawn_file_actions_addchdir_np(&a.actions, spec.cwd.c_str());
+  set_attributes(spec, a.attributes);
 
   std::vector<char*> argv, envp;
   for (const std::string& arg : spec.argv) argv.push_back(const_cast<char*>(arg.c_str()));
@@ -90,7 +110,8 @@ Result<pid_t> spawn(const ProcessSpec& spec) {
   envp.push_back(nullptr);
 
   pid_t pid = 0;
-  const int rc = ::posix_spawn(&pid, program.c_str(), &a.actions, &a.attributes, argv.data(), envp.data());
+  const int rc =
+      ::posix_spawn(&pid, program.c_str(), &a.actions, &a.attributes, argv.data(), envp.data());
   if (rc != 0) {
     errno = rc;
     return fail(errno_error("start", program));
@@ -101,7 +122,9 @@ Result<pid_t> spawn(const ProcessSpec& spec) {
 Result<ExitStatus> wait_process(pid_t pid) {
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return fail(Code::kNotFound, "no_child", fmt::format("process {} cannot be waited for: {}", pid, std::strerror(errno)));
+    if (errno != EINTR)
+      return fail(Code::kNotFound, "no_child",
+                  fmt::format("process {} cannot be waited for: {}", pid, std::strerror(errno)));
   }
   ExitStatus out;
   if (WIFSIGNALED(status)) out.signal = WTERMSIG(status);
@@ -109,32 +132,57 @@ Result<ExitStatus> wait_process(pid_t pid) {
   return out;
 }
 
+namespace {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+// Waits until `fd` is readable (a pidfd: until the process has ended). False when the deadline
+// passes first, also for a descriptor that is always readable.
+bool wait_readable(int fd, SteadyTime deadline) {
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now())
+            .count();
+    if (left <= 0) return false;
+    pollfd p{fd, POLLIN, 0};
+    const int ready = ::poll(&p, 1, static_cast<int>(std::min<long>(left, 60000)));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+// Collects output until end of file (true) or the deadline (false).
+bool drain(int fd, SteadyTime deadline, size_t limit, std::string& text) {
+  char buffer[65536];
+  while (wait_readable(fd, deadline)) {
+    const ssize_t n = ::read(fd, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return true;
+    text.append(buffer, std::min(static_cast<size_t>(n), limit - std::min(limit, text.size())));
+  }
+  return false;
+}
+
+}  // namespace
+
 Result<Output> run_process(ProcessSpec spec, std::chrono::milliseconds timeout, size_t limit) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail(errno_error("create", "pipe"));
   Fd reader(ends[0]), writer(ends[1]);
   spec.output = writer.get();
   spec.new_session = true;  // its own group, so that the timeout ends its children as well
+  const SteadyTime deadline = std::chrono::steady_clock::now() + timeout;
   const auto pid = spawn(spec);
   if (!pid) return fail(pid.error());
   writer.reset();
   Output out;
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  char buffer[65536];
-  for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
-    pollfd p{reader.get(), POLLIN, 0};
-    const int ready = ::poll(&p, 1, static_cast<int>(std::max<long>(0, left)));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) {
-      out.timed_out = true;
-      ::kill(-*pid, SIGKILL);
-      break;
-    }
-    const ssize_t n = ::read(reader.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    out.text.append(buffer, std::min(static_cast<size_t>(n), limit - std::min(limit, out.text.size())));
+  // A process may close its output and go on: the end of the text is not the end of the process.
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, *pid, 0)));
+  const bool ended = drain(reader.get(), deadline, limit, out.text) && process.valid() &&
+                     wait_readable(process.get(), deadline);
+  if (!ended) {
+    out.timed_out = true;
+    ::kill(-*pid, SIGKILL);
   }
   auto status = wait_process(*pid);
   if (!status) return fail(status.error());

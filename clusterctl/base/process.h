@@ -15,12 +15,13 @@
 namespace clusterctl {
 
 struct ProcessSpec {
-  std::vector<std::string> argv;             // argv[0] is looked up in the PATH of `env` unless it has a slash
-  std::map<std::string, std::string> env;    // the whole environment of the child
-  fs::path cwd;                              // empty: the parent's
-  bool new_session = false;                  // setsid: survives the parent's terminal and group
-  int output = -1;                           // stdout and stderr; -1: /dev/null. Standard input is always /dev/null.
-  std::vector<std::pair<int, int>> keep;     // further descriptors: parent's -> child's number. All others are closed.
+  std::vector<std::string> argv;  // argv[0] is looked up in the PATH of `env` unless it has a slash
+  std::map<std::string, std::string> env;  // the whole environment of the child
+  fs::path cwd;                            // empty: the parent's
+  bool new_session = false;                // setsid: survives the parent's terminal and group
+  int output = -1;  // stdout and stderr; -1: /dev/null. Standard input is always /dev/null.
+  std::vector<std::pair<int, int>>
+      keep;  // further descriptors: parent's -> child's number. All others are closed.
 };
 
 struct ExitStatus {
@@ -39,11 +40,14 @@ struct Output {
   bool timed_out = false;
 };
 // Runs to the end, or kills it after `timeout`.
-Result<Output> run_process(ProcessSpec spec, std::chrono::milliseconds timeout, size_t limit = 1 << 20);
+Result<Output> run_process(ProcessSpec spec, std::chrono::milliseconds timeout,
+                           size_t limit = 1 << 20);
 
-// The boot id of this machine: changes with every boot, so a pid from another boot is recognised as meaningless.
+// The boot id of this machine: changes with every boot, so a pid from another boot is recognised as
+// meaningless.
 std::string boot_id();
-// Start time of a process in clock ticks since boot; with the pid it names a process beyond reuse of its number. nullopt: no such process.
+// Start time of a process in clock ticks since boot; with the pid it names a process beyond reuse
+// of its number. nullopt: no such process.
 std::optional<uint64_t> process_start_time(pid_t pid);
 
 }  // namespace clusterctl

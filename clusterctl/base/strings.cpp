@@ -39,16 +39,35 @@ std::string lower(std::string_view text) {
 }
 
 std::string one_line(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  std::string out;
+  out.reserve(text.size());
+  const auto byte = [&](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (byte(i) < 0x20 || byte(i) == 0x7f) {
+      out += ' ';
+    } else if (byte(i) == 0xc2 && byte(i + 1) >= 0x80 &&
+               byte(i + 1) < 0xa0) {  // U+0080–9F: some terminals obey them
+      out += ' ';
+      i += 1;
+    } else if (byte(i) == 0xe2 && byte(i + 1) == 0x80 &&
+               (byte(i + 2) == 0xa8 || byte(i + 2) == 0xa9)) {  // U+2028, U+2029
+      out += ' ';
+      i += 2;
+    } else {
+      out += text[i];
+    }
   }
   return out;
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr size_t kLongest =
+      64;  // nobody mistypes more than that, and the work grows with the length
   std::string best;
-  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  if (word.size() > kLongest) return best;
+  size_t best_distance = (word.size() < 4 ? 1 : std::max<size_t>(2, word.size() / 3)) + 1;
   for (const std::string& candidate : candidates) {
     std::vector<size_t> row(candidate.size() + 1);
     std::iota(row.begin(), row.end(), 0);
@@ -57,7 +76,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
       row[0] = i;
       for (size_t j = 1; j <= candidate.size(); ++j) {
         const size_t above = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1)});
+        row[j] = std::min(
+            {row[j] + 1, row[j - 1] + 1, diagonal + (word[i - 1] == candidate[j - 1] ? 0 : 1)});
         diagonal = above;
       }
     }
@@ -76,7 +96,10 @@ size_t utf8_length(std::string_view s) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned char c = byte(0);
   if (c < 0x80) return 1;
-  const size_t n = c >= 0xf0 && c < 0xf5 ? 4 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xc2 && c < 0xe0 ? 2 : 0;
+  const size_t n = c >= 0xf0 && c < 0xf5   ? 4
+                   : c >= 0xe0 && c < 0xf0 ? 3
+                   : c >= 0xc2 && c < 0xe0 ? 2
+                                           : 0;
   if (n == 0 || s.size() < n) return 0;
   for (size_t i = 1; i < n; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;

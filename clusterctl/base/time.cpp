@@ -27,31 +27,36 @@ std::string format_time(Time t) {
   const year_month_day ymd{day};
   const hh_mm_ss hms{t - day};
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(ymd.year()),
-                     static_cast<unsigned>(ymd.month()), static_cast<unsigned>(ymd.day()), hms.hours().count(),
-                     hms.minutes().count(), hms.seconds().count(), hms.subseconds().count());
+                     static_cast<unsigned>(ymd.month()), static_cast<unsigned>(ymd.day()),
+                     hms.hours().count(), hms.minutes().count(), hms.seconds().count(),
+                     hms.subseconds().count());
 }
 
 Result<Time> parse_time(std::string_view s) {
   using namespace std::chrono;
   int y = 0, mo = 0, d = 0, h = 0, mi = 0, sec = 0, ms = 0;
   size_t pos = 0;
-  bool ok = take(s, pos, 4, '-', y) && take(s, pos, 2, '-', mo) && take(s, pos, 2, 'T', d) && take(s, pos, 2, ':', h) &&
-            take(s, pos, 2, ':', mi) && take(s, pos, 2, 0, sec);
+  bool ok = take(s, pos, 4, '-', y) && take(s, pos, 2, '-', mo) && take(s, pos, 2, 'T', d) &&
+            take(s, pos, 2, ':', h) && take(s, pos, 2, ':', mi) && take(s, pos, 2, 0, sec);
   if (ok && pos < s.size() && s[pos] == '.') {
     ++pos;
     int scale = 100;
     size_t start = pos;
-    for (; pos < s.size() && s[pos] >= '0' && s[pos] <= '9'; ++pos, scale /= 10) ms += (s[pos] - '0') * scale;
+    for (; pos < s.size() && s[pos] >= '0' && s[pos] <= '9'; ++pos, scale /= 10)
+      ms += (s[pos] - '0') * scale;
     ok = pos > start;
   }
-  const year_month_day ymd{year{y}, month{static_cast<unsigned>(mo)}, day{static_cast<unsigned>(d)}};
+  const year_month_day ymd{year{y}, month{static_cast<unsigned>(mo)},
+                           day{static_cast<unsigned>(d)}};
   ok = ok && pos + 1 == s.size() && s[pos] == 'Z' && ymd.ok() && h < 24 && mi < 60 && sec < 60;
-  if (!ok) return fail(Code::kInvalid, "bad_time", fmt::format("\"{}\" is not an RFC 3339 UTC time", s), "write 2026-11-30T10:26:02Z");
+  if (!ok)
+    return fail(Code::kInvalid, "bad_time", fmt::format("\"{}\" is not an RFC 3339 UTC time", s),
+                "write 2026-11-30T10:26:02Z");
   return Time{sys_days{ymd} + hours{h} + minutes{mi} + seconds{sec} + milliseconds{ms}};
 }
 
 std::string format_duration(std::chrono::milliseconds d) {
-  const long s = d.count() / 1000;
+  const long s = std::max<long>(0, d.count() / 1000);  // clocks of two machines may disagree
   if (s < 60) return fmt::format("{}s", s);
   if (s < 3600) return fmt::format("{}m{:02}s", s / 60, s % 60);
   return fmt::format("{}h{:02}m", s / 3600, s / 60 % 60);

@@ -1,4 +1,5 @@
-// RFC 3339 in UTC with milliseconds ("2026-11-30T10:26:02.123Z"), the only time format on the wire and on disk.
+// RFC 3339 in UTC with milliseconds ("2026-11-30T10:26:02.123Z"), the only time format on the wire
+// and on disk.
 #pragma once
 
 #include <string>

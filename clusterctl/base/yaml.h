@@ -1,12 +1,16 @@
-// Reads operator-written YAML into JSON once, at the edge, so that the rest of the program knows only JSON. Any thread.
+// Reads operator-written YAML into JSON once, at the edge, so that the rest of the program knows
+// only JSON. Any thread.
 //
-// YAML 1.2 core rules for plain scalars: true/false, null/~, decimal integers and decimals; everything else, "yes" and "012" included, is
-// text. Quoted scalars are always text. Limits: 1 MiB, 32 levels, 100,000 nodes after aliases; duplicate keys are an Error. Errors carry
-// "file:line:column".
+// YAML 1.2 core rules for plain scalars: true/false, null/~, decimal integers and fractions;
+// everything else is text: "yes", "012", "1e3", "12:30:45". Quoted scalars are always text; the
+// tags !!str !!int !!float !!bool !!null !!seq !!map are obeyed, all others refused. One document a
+// file. Limits: 1 MiB, 32 levels, and after aliases 100,000 values and 4 MiB of text. Duplicate
+// keys and merge keys ("<<") are Errors. Errors carry "file:line:column".
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -15,5 +19,9 @@ namespace clusterctl {
 
 Result<Json> parse_yaml(std::string_view text, std::string_view file_name);
 Result<Json> read_yaml(const fs::path& path);
+
+// Keys of the mapping at `path` in the order of the file, which JSON objects do not keep; empty when there is none. The text must have
+// passed parse_yaml.
+std::vector<std::string> yaml_key_order(std::string_view text, const std::vector<std::string>& path);
 
 }  // namespace clusterctl

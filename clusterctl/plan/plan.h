@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "catalog/catalog.h"
+#include "fleet/quorum.h"
 #include "fleet/snapshot.h"
 
 namespace clusterctl::plan {
@@ -34,6 +35,8 @@ struct Request {
 };
 Result<Request> parse_request(const Json& body);
 Json to_json(const Request& request);
+
+inline const std::vector<std::string> kKinds{"commission", "decommission", "check", "verify", "observe"};
 
 // A member that will never answer, with the ids by which it is removed.
 struct Lost {
@@ -73,7 +76,7 @@ struct QuorumView {
 // What the accepting commit changes on a node; undone if the job fails for it.
 struct SpecChange {
   std::string host_group;
-  std::vector<std::string> capabilities;
+  std::vector<std::string> capabilities;  // empty: the group's defaults
   fleet::Availability availability = fleet::Availability::kActive;
 };
 
@@ -84,9 +87,11 @@ struct Plan {
   std::map<std::string, SpecChange> changes;   // by node id
   std::map<std::string, fleet::Role> roles;    // by node id of targets
   std::vector<Stage> stages;
-  // Run for the nodes that failed, when they were touched (commission). Its `nodes` is narrowed to them.
+  // Run for the nodes that failed, when they were touched (commission); narrowed to them by cleanup_for. Absent with keep_on_failure.
   std::optional<Stage> cleanup;
   std::map<std::string, QuorumView> quorum;    // by service
+  // Targets that are powered off for good (decommission with force): no stage goes there, they end Decommissioned with NotCleaned.
+  bool powered_off = false;
   std::vector<Problem> warnings;
 };
 Json to_json(const Plan& plan, const fleet::Snapshot& snapshot);
@@ -98,8 +103,29 @@ Result<Plan> make_plan(const fleet::Snapshot& snapshot, const catalog::Catalog& 
 // The quorum rules of a plan once more, on what an `observe` stage has just seen. Only kConflict "quorum_lost" or success.
 Status recheck_quorum(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const Request& request, const Plan& plan);
 
+// The same request with what the plan found: names in the order of work, their common group. What a queued job keeps, so that planning it
+// again takes the same nodes.
+Request pinned(const Request& request, const Plan& plan, const fleet::Snapshot& snapshot);
+
+// The plan's cleanup for these failed targets only: nodes, services, `leaving`; managers of the plan that did not fail become peers.
+// nullopt when there is nothing to run.
+std::optional<Stage> cleanup_for(const Plan& plan, const fleet::Snapshot& snapshot, const std::vector<std::string>& failed);
+
 // A node's effective variables: catalog defaults of `when` < globals < host group < node (< request, when given), shallow.
 Json effective_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const fleet::Node& node,
                     std::string_view host_group, const Json& request_vars = Json::object());
+
+// sha256 over what the operator set for this node and the catalog version; nothing of the request, nothing derived from other nodes.
+std::string vars_fingerprint(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const fleet::Node& node,
+                             std::string_view host_group);
+
+// The role of a node: by what was applied, else by what is wanted; nullopt when it has no group.
+std::optional<fleet::Role> role_of(const catalog::Catalog& catalog, const fleet::Node& node);
+
+// The members of every quorum service of the catalog by last observation, in provisioning order.
+std::vector<fleet::View> observe_members(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog);
+
+// What `applied` becomes when `stage` has verified this target.
+fleet::Applied applied_after(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const Plan& plan, const fleet::Node& node);
 
 }  // namespace clusterctl::plan
