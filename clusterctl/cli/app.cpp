@@ -100,7 +100,10 @@ class Parser {
     command.options(o);
     add_options(sub, o, "Options");
     if (!command.details.empty()) sub.footer(command.details);
-    sub.parse_complete_callback([this, &command] { chosen_ = &command; });
+    // A noun that runs alone completes after its subcommand: the first one is the deepest.
+    sub.parse_complete_callback([this, &command] {
+      if (!chosen_) chosen_ = &command;
+    });
   }
 
   void add_options(CLI::App& app, const Options& options, const std::string& group) {

@@ -28,7 +28,10 @@ class FakeTerminal final : public cli::Terminal {
     return answer;
   }
   void watch_interrupts(bool on) override { watching = on; }
-  bool interrupted() override { return interrupt_after >= 0 && interrupt_after-- == 0; }
+  bool interrupted() override {
+    if (interrupt_after > 0) --interrupt_after;
+    return interrupt_after == 0;
+  }
 };
 
 }  // namespace clusterctl::fakes
