@@ -95,7 +95,7 @@ class SqliteStore final : public Store {
 
 Status check_place(const fs::path& file) {
   std::error_code ec;
-  if (!fs::is_directory(file.parent_path(), ec)) {
+  if (fs::status(file.parent_path(), ec).type() == fs::file_type::not_found) {
     return fail(Code::kNotFound, "no_such_file",
                 fmt::format("cannot open the store {}: the folder {} does not exist", file.string(),
                             file.parent_path().string()),

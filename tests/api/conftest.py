@@ -1,0 +1,44 @@
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+from harness import Daemon  # noqa: E402
+
+
+@pytest.fixture
+def stopped():
+    """A daemon that is configured but does not run yet; whatever it leaves is ended afterwards. The folder's name is short, because
+    the path of a Unix socket is limited."""
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="d"))
+    made = Daemon(directory)
+    yield made
+    made.end()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def daemon(stopped):
+    """A running daemon with nothing in it."""
+    return stopped.start()
+
+
+@pytest.fixture
+def fleet(daemon):
+    """Three nodes for masters and one for a worker, none commissioned."""
+    for name in ("m1", "m2", "m3"):
+        daemon.add(name, "service-master")
+    daemon.add("w1", "service-worker")
+    daemon.send("PATCH", "/v1/globals", {"vars": {"service_vip": "192.0.2.100"}}).ok()
+    return daemon
+
+
+@pytest.fixture
+def cluster(fleet):
+    """The same nodes, commissioned."""
+    fleet.commission("m1", "m2", "m3", "w1")
+    return fleet

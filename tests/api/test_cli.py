@@ -1,0 +1,72 @@
+"""The command line against a real daemon: exit codes and what scripts rely on."""
+
+import json
+
+
+def test_exit_codes(daemon):
+    assert daemon.cli("node", "ls").returncode == 0
+    assert daemon.cli("node", "inspect", "nobody").returncode == 65
+    assert daemon.cli("nonsense").returncode == 64
+    assert daemon.cli("node", "ls", "--nonsense").returncode == 64
+    assert daemon.cli("node", "ls", env={"CLUSTERCTL_SERVER": "unix:/nonexistent.sock"}).returncode == 69
+    server = {"CLUSTERCTL_SERVER": "http://127.0.0.1:%d" % daemon.port}
+    assert daemon.cli("node", "ls", env=server).returncode == 77
+    assert daemon.cli("node", "ls", env=dict(server, CLUSTERCTL_TOKEN_FILE=str(daemon.directory / "token"))).returncode == 0
+
+
+def test_errors_are_one_line_and_a_hint(daemon):
+    failed = daemon.cli("node", "inspect", "nobody")
+    assert failed.stdout == "" and "nobody" in failed.stderr and len(failed.stderr.strip().splitlines()) <= 2
+
+
+def test_lists_are_stable(fleet):
+    first, second = (fleet.cli("node", "ls", "-o", "json").stdout for _ in range(2))
+    assert first == second
+    assert [name for name in ("m1", "m2", "m3", "w1") if '"%s"' % name in first] == ["m1", "m2", "m3", "w1"]
+    json.loads(first)
+    assert fleet.cli("node", "ls", "-q").stdout.split() == ["m1", "m2", "m3", "w1"]
+    assert len(fleet.cli("node", "ls").stdout.splitlines()) == 5
+
+
+def test_without_a_terminal_changes_need_yes(fleet):
+    refused = fleet.cli("node", "commission", "m1")
+    assert refused.returncode in (64, 65) and "--yes" in refused.stderr
+    assert fleet.get("/v1/jobs").ok()["jobs"] == []
+
+
+def test_commission_from_end_to_end(fleet):
+    done = fleet.cli("node", "commission", "m1", "m2", "m3", "w1", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert all(line.count("Allocated") == 1 for line in fleet.cli("node", "ls").stdout.splitlines()[1:])
+    status = fleet.cli("status")
+    assert status.returncode == 0 and "etcd" in status.stdout
+
+
+def test_a_failed_job_is_exit_code_one_and_says_why(fleet):
+    fleet.double.orders(site="fail-host:m1:docker:no space left on device")
+    failed = fleet.cli("node", "commission", "m1", "--yes")
+    assert failed.returncode == 1
+    assert "no space left on device" in failed.stdout + failed.stderr
+    assert "no space left on device" in fleet.cli("job", "inspect", "last").stdout
+
+
+def test_detached_and_attached_again(fleet):
+    fleet.double.orders(site="gate:go")
+    started = fleet.cli("node", "commission", "m1", "--yes", "--detach", "-q")
+    assert started.returncode == 0
+    job = started.stdout.split()[-1]
+    fleet.double.wait_gate("go")
+    fleet.double.open_gate("go")
+    assert fleet.cli("job", "wait", job).returncode == 0
+    assert fleet.cli("job", "logs", job).stdout == fleet.get("/v1/jobs/%s/log" % job).body
+
+
+def test_a_proxy_in_the_environment_is_not_used_for_the_daemon(daemon):
+    server = {"CLUSTERCTL_SERVER": "http://127.0.0.1:%d" % daemon.port, "CLUSTERCTL_TOKEN_FILE": str(daemon.directory / "token"),
+              "http_proxy": "http://127.0.0.1:1", "HTTP_PROXY": "http://127.0.0.1:1"}
+    assert daemon.cli("node", "ls", env=server).returncode == 0
+
+
+def test_help_needs_no_daemon(stopped):
+    shown = stopped.cli("node", "--help")
+    assert shown.returncode == 0 and "commission" in shown.stdout

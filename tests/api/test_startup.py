@@ -1,0 +1,98 @@
+"""A daemon that cannot work says why in one line, at once, and changes nothing."""
+
+import socket
+import sqlite3
+
+import pytest
+
+
+def test_two_listeners_are_named(daemon):
+    lines = [line for line in daemon.log().splitlines() if "listening on " in line]
+    assert len(lines) == 2
+    assert any(str(daemon.socket) in line for line in lines)
+    assert any("127.0.0.1:%d" % daemon.port in line for line in lines)
+
+
+def test_it_stops_when_told(daemon):
+    assert daemon.stop() == 0
+
+
+@pytest.mark.parametrize("change, words", [
+    (lambda c: c.update({"listne": {}}), ["listne", "listen"]),
+    (lambda c: c["ansible"].update({"playbook_dir": "x"}), ["playbook_dir"]),
+    (lambda c: c["listen"].update({"tpc": "x"}), ["tpc", "tcp"]),
+    (lambda c: c["listen"].update({"tcp": "nowhere"}), ["tcp"]),
+    (lambda c: c["listen"].update({"tcp": 5}), ["tcp"]),
+    (lambda c: c.update({"ansible": []}), ["ansible"]),
+    (lambda c: c["ansible"].update({"playbooks": "/nonexistent/playbooks"}), ["/nonexistent/playbooks"]),
+    (lambda c: c["ansible"].update({"playbook_program": "/nonexistent/ansible"}), ["/nonexistent/ansible"]),
+    (lambda c: c["ansible"].update({"private_key": "/nonexistent/key"}), ["/nonexistent/key"])])
+def test_mistakes_in_the_configuration(stopped, change, words):
+    change(stopped.config)
+    _, line = stopped.fails_to_start()
+    for word in words:
+        assert word in line
+
+
+def test_a_configuration_that_is_no_yaml_names_the_place(stopped):
+    stopped.write_config = lambda: stopped.config_file.write_text("listen:\n  unix: [\n")
+    _, line = stopped.fails_to_start()
+    assert "%s:" % stopped.config_file in line
+
+
+def test_a_missing_configuration_is_named(stopped):
+    stopped.write_config = lambda: None
+    _, line = stopped.fails_to_start()
+    assert str(stopped.config_file) in line
+
+
+def test_a_second_daemon_on_the_same_state(daemon):
+    second = type(daemon).__new__(type(daemon))
+    second.__dict__.update(daemon.__dict__)
+    second.config = dict(daemon.config, listen={"unix": str(daemon.directory / "d.sock"), "tcp": "127.0.0.1:0"})
+    second.config_file, second.log_file = daemon.directory / "second.yml", daemon.directory / "second.log"
+    _, line = second.fails_to_start()
+    assert "another clusterctl daemon" in line
+    assert daemon.get("/healthz").status == 200
+
+
+def test_a_killed_daemon_leaves_no_lock(daemon):
+    daemon.kill()
+    daemon.start()
+    assert daemon.get("/healthz").status == 200
+
+
+def test_an_occupied_port_is_named(stopped):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        stopped.config["listen"]["tcp"] = "127.0.0.1:%d" % port
+        _, line = stopped.fails_to_start()
+    assert str(port) in line
+
+
+def stores(daemon):
+    found = []
+    for path in daemon.state_dir.rglob("*"):
+        if path.is_file() and path.read_bytes()[:15] == b"SQLite format 3":
+            found.append(path)
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_a_damaged_store_is_named_and_left_alone(daemon):
+    daemon.stop()
+    path = stores(daemon)
+    path.write_bytes(b"x" * 8192)
+    _, line = daemon.fails_to_start()
+    assert "damaged" in line and str(path) in line
+    assert path.read_bytes() == b"x" * 8192
+
+
+def test_a_newer_store_is_named(daemon):
+    daemon.stop()
+    with sqlite3.connect(stores(daemon)) as db:
+        db.execute("PRAGMA user_version = 99")
+    _, line = daemon.fails_to_start()
+    assert "newer" in line and "99" in line
