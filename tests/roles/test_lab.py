@@ -5,6 +5,7 @@ Tests stand in the order in which they use the cluster. Each leaves it healthy, 
 
 import json
 import os
+import tempfile
 import time
 
 import pytest
@@ -71,7 +72,7 @@ def test_the_static_inventory_gives_the_same(cluster):
 def test_observe_and_show_do_not_fail_for_a_host_that_is_away(cluster):
     cluster.lab("pause", "node3")
     try:
-        seen = cluster.play("observe", cluster.inventory(["node2"], ["node1", "node3"]), fresh_environment={"ANSIBLE_TIMEOUT": "5", "ANSIBLE_SSH_RETRIES": "0"})
+        seen = cluster.play("observe", cluster.inventory(["node2"], ["node1", "node3"]), fresh_environment={"ANSIBLE_TIMEOUT": "5", "ANSIBLE_SSH_RETRIES": "0", "ANSIBLE_SSH_CONTROL_PATH_DIR": tempfile.mkdtemp()})
     finally:
         cluster.lab("unpause", "node3")
     assert seen.code == 0 and seen.stats
@@ -194,7 +195,7 @@ def leftovers(lab, node):
     script = """
     for u in docker.service docker.socket containerd.service; do systemctl is-active -q $u && echo active $u; systemctl is-enabled -q $u && echo enabled $u; done
     systemctl --failed --no-legend --plain | sed 's/^/failed /'
-    pgrep -l '^(dockerd|containerd)' | sed 's/^/process /'
+    pgrep -l '^docker|^contain' | sed 's/^/process /'
     for p in /etc/docker/daemon.json /etc/systemd/system/docker.service.d /var/lib/docker/swarm /var/lib/docker/containers /var/lib/docker/volumes \
       /var/lib/docker/network /var/lib/clusterctl-node/units /var/lib/clusterctl-node/services/docker; do [ -e $p ] && echo path $p; done
     ip -br link | awk '{print $1}' | grep -E 'docker|veth|vxlan|gwbridge' | sed 's/^/link /'
