@@ -1,3 +1,4 @@
+import os
 import sys
 import pathlib
 
@@ -12,7 +13,7 @@ def lab():
     from harness import Lab
 
     made = Lab()
-    made.fresh()
+    made.up() if os.environ.get("CLUSTERCTL_TEST_KEEP") else made.fresh()
     return made
 
 

@@ -152,7 +152,9 @@ class Swarm(object):
             found = self.status_now()
             own = next((m for m in found["members"] if m["id"] == found["node_id"]), None)
             fine = found["state"] == "active" and (own["reachable"] if own else not found["control"])
-            if fine or time.time() >= until:
+            # A node that is in no swarm does not come into one by being waited for.
+            gone = found["answers"] and found["state"] == "inactive"
+            if fine or gone or time.time() >= until:
                 return found
             time.sleep(1)
 
