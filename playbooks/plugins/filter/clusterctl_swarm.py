@@ -16,7 +16,7 @@ def _filters():
     return module
 
 
-def swarm_peer(hostvars, host, here, elsewhere, limited=False):
+def swarm_peer(hostvars, host, here, elsewhere):
     """Through whom the node joins, or is looked after: another member first, itself if it is a manager already."""
     found = _filters().clusterctl_peer_for(hostvars, host)
     if found:
@@ -24,9 +24,7 @@ def swarm_peer(hostvars, host, here, elsewhere, limited=False):
     for result in elsewhere:
         if result.get("control"):
             return result["item"]
-    if here.get("control"):
-        return host
-    return _filters().clusterctl_peer_for(hostvars, host, anyone=True) if limited else ""
+    return host if here.get("control") else ""
 
 
 def swarm_witness(hostvars, host, alive):
