@@ -366,6 +366,8 @@ class Node(object):
             os.chmod(path, mode)
             self.changes.append("set mode or owner of %s" % path)
             return True
+        if path != self.s["environment"]:
+            self.forget_record()  # first: a run that dies before the restart is finished by the next one
         descriptor, temporary = tempfile.mkstemp(prefix=".clusterctl-", dir=os.path.dirname(path))
         with os.fdopen(descriptor, "wb") as handle:
             handle.write(to_bytes(text))
@@ -398,7 +400,8 @@ class Node(object):
             return ""
 
     def managed(self):
-        return os.path.exists(self.s["dropin"])
+        """Is the etcd on this node ours? Any of its parts says so: the others may be lost."""
+        return any(os.path.exists(self.s[name]) for name in ("dropin", "config", "crt")) or bool(glob.glob(os.path.join(self.s["data_dir"], "member")))
 
     # -- check --
 
@@ -918,7 +921,7 @@ class Node(object):
             packages = json.loads(self.text(INSTALLED)).get("packages", {})
         except ValueError:
             packages = {}
-        return self.managed() or os.path.exists(self.s["config"]) or "etcd-server" in packages or "etcd" in packages
+        return self.managed() or "etcd-server" in packages or "etcd" in packages
 
     def wipe(self):
         level = self.module.params["level"]
@@ -1007,7 +1010,7 @@ class Node(object):
         fact["endpoint"] = self.endpoint
         fact.pop("members", None)
         state = self.unit()
-        if not self.managed() or not os.path.exists(self.s["config"]):
+        if not os.path.exists(self.s["dropin"]) or not os.path.exists(self.s["config"]):
             return "etcd is not installed by clusterctl on this node"
         wrong = []
         wrong += self.certificate_problem()
@@ -1065,10 +1068,9 @@ class Node(object):
             number, cluster = data["member"], data["cluster"]
         else:
             return "the node holds no etcd data and is not a member" if self.s["unit"] else ""
-        listed = set(m["addr"] for m in fact.get("members", []))
-        for peer in peers:
-            if peer["cluster"] != cluster and host_of(peer["endpoint"]) not in listed:
-                return "this member is in another etcd cluster (%x) than %s (%x)" % (cluster, host_of(peer["endpoint"]), peer["cluster"])
+        stranger = self.other_cluster(cluster, len(fact.get("members", [])), peers)
+        if stranger:
+            return "this member is in another etcd cluster (%x) than %s (%x)" % (cluster, host_of(stranger["endpoint"]), stranger["cluster"])
         for peer in peers:
             if peer["cluster"] == cluster and not peer["learner"] and not self.client.healthy(peer["endpoint"]):
                 if not any(m["id"] == number for m in self.client.members(peer["endpoint"])):
@@ -1077,6 +1079,19 @@ class Node(object):
         if fact.get("members") and not any(m["id"] == hexadecimal(number) for m in fact["members"]):
             return "%x is not in its own member list" % number
         return ""
+
+    def other_cluster(self, mine, listed, peers):
+        """A manager in another cluster, if that one is the cluster and ours is not: more managers are in it, or it lists more."""
+        ranks = {mine: [1, listed]}
+        for peer in peers:
+            ranks.setdefault(peer["cluster"], [0, 0])[0] += 1
+        if len(ranks) == 1:
+            return None
+        for peer in peers:
+            if peer["cluster"] != mine and not peer["learner"]:
+                ranks[peer["cluster"]][1] = max(ranks[peer["cluster"]][1], len(self.client.members(peer["endpoint"])))
+        best = max(rank for cluster, rank in ranks.items() if cluster != mine)
+        return next(p for p in peers if p["cluster"] != mine and ranks[p["cluster"]] == best) if best >= ranks[mine] else None
 
     @staticmethod
     def majority_problem(fact):
