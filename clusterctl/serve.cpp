@@ -196,12 +196,8 @@ class Daemon {
   }
 
   Status open_listeners() {
-    api::Router& router = router_;
-    api::add_node_routes(router, *controller_);
-    api::add_job_routes(router, *controller_);
-    api::add_global_routes(router, *controller_);
-    api::add_event_routes(router, *controller_);
-    api::add_meta_routes(router, *controller_, about_);
+    api::add_routes(router_, *controller_, about_);
+    if (auto ok = router_.mistakes(); !ok) return ok;
     api::AuthOptions auth;
     auth.hosts = config_.hosts;
     if (config_.unix_group.empty() && api::find_group("clusterctl"))
