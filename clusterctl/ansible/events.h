@@ -1,5 +1,6 @@
-// Decodes the event stream of a run (docs/run-contract.md section 4) and keeps what a job needs of it: per-host outcome with its root cause,
-// facts, counts. The decoder takes untrusted lines. RunResult is passive and belongs to one thread.
+// Decodes the event stream of a run (docs/run-contract.md section 4) and keeps what a job needs of
+// it: per-host outcome with its root cause, facts, counts. The decoder takes untrusted lines.
+// RunResult is passive and belongs to one thread.
 #pragma once
 
 #include <map>
@@ -18,7 +19,8 @@ namespace clusterctl::ansible {
 struct Event {
   std::string kind;  // "start", "play", "task", "result", "fact", "stats", "cancelled"
   uint64_t n = 0;
-  std::string time, host, play, task, service, door, action, status, item, message, stderr_tail, name;
+  std::string time, host, play, task, service, door, action, status, item, message, stderr_tail,
+      name;
   bool changed = false, ignored = false, module = false;
   int64_t duration_ms = 0;
   std::optional<int64_t> rc;
@@ -31,6 +33,9 @@ struct Cause {
   std::string host, service, door, task, message;
   bool unreachable = false;
   std::string line() const;  // "node3: etcd: start the member: <message>"
+  // What to do about it, for the faults everybody meets: no route, closed port, host key,
+  // authentication, sudo. Else "".
+  std::string hint() const;
 };
 
 struct HostCounts {
@@ -42,30 +47,47 @@ class RunResult {
  public:
   // Bad lines are counted, not fatal: they make complete() false only if the stats are missing.
   void feed_line(std::string_view line);
+  void feed(const Event& event);
 
   bool complete() const { return has_stats_; }
   bool cancelled() const { return cancelled_; }
   int bad_lines() const { return bad_lines_; }
+  // Counted along the way; replaced by the final stats when they come.
   const std::map<std::string, HostCounts>& hosts() const { return hosts_; }
   const std::string& current_task() const { return current_task_; }
-  std::optional<Cause> cause(const std::string& host) const;  // nullopt: that host did not fail (or no stats and no failed result)
-  // Hosts whose task `service` or any door was begun: they may have been changed.
-  bool touched(const std::string& host) const { return touched_.count(host) != 0; }
+  std::optional<Cause> cause(const std::string& host)
+      const;  // nullopt: that host did not fail (or no stats and no failed result)
+  // May it have been changed? A result of a door that changes things (any but check and verify), a
+  // reported change, or, when the run broke off, such a task that was begun and of which no result
+  // came.
+  bool touched(const std::string& host) const {
+    return touched_.count(host) != 0 || in_flight_.count(host) != 0;
+  }
+  // Is the host in the final stats?
+  bool in_stats(const std::string& host) const { return in_stats_.count(host) != 0; }
   const Json* fact(const std::string& host, const std::string& name) const;
   std::vector<std::string> changed_services(const std::string& host) const;
 
  private:
+  void feed_result(const Event& event);
+  void feed_stats(const Event& event);
+
   std::map<std::string, HostCounts> hosts_;
   std::map<std::string, Cause> first_failure_;
   std::map<std::string, std::map<std::string, Json>> facts_;
   std::map<std::string, std::set<std::string>> changed_services_;
-  std::set<std::string> touched_;
+  std::set<std::string> touched_, in_stats_;
+  std::set<std::string> play_hosts_;  // of the present play
+  std::set<std::string>
+      in_flight_;  // hosts without a result of the present task, when that changes things
+  std::set<std::string> items_;  // hosts of which the present task reported items
   std::string current_task_;
   bool has_stats_ = false, cancelled_ = false;
   int bad_lines_ = 0;
 };
 
-// Facts into fleet values; a fact of a wrong shape or version is an Error (a missing fact must never count as health).
+// Facts into fleet values; a fact of a wrong shape or version is an Error (a missing fact must
+// never count as health).
 Result<fleet::ServiceStatus> decode_service_fact(const Json& fact, Time observed);
 Result<fleet::Hardware> decode_hardware_fact(const Json& fact);
 

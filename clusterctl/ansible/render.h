@@ -1,5 +1,5 @@
-// Writes what a run gives to Ansible: inventory, request variables, known host keys, argv, environment (docs/run-contract.md).
-// Pure text making: the run room puts it on disk. Any thread.
+// Writes what a run gives to Ansible: inventory, request variables, known host keys, argv,
+// environment (docs/run-contract.md). Pure text making: the run room puts it on disk. Any thread.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ namespace clusterctl::ansible {
 struct Host {
   std::string id, name, addr;
   fleet::Ssh ssh;
-  bool target = false;      // else a commissioned manager as data and delegate
+  bool target = false;  // else a commissioned manager as data and delegate
   std::string host_group;
   fleet::Role role = fleet::Role::kWorker;
   fleet::Availability availability = fleet::Availability::kActive;
@@ -39,10 +39,11 @@ struct RunInput {
   std::string pki_dir;
   Json request_vars = Json::object();
   // Daemon settings
-  std::string default_user;     // when a node names none
-  std::string private_key;      // path, or empty for the agent and defaults of ssh
-  std::string run_dir;          // absolute
-  std::vector<std::string> secret_values;  // for the shim's redaction; never in the inventory unless a variable holds them
+  std::string default_user;                // when a node names none
+  std::string private_key;                 // path, or empty for the agent and defaults of ssh
+  std::string run_dir;                     // absolute
+  std::vector<std::string> secret_values;  // for the shim's redaction; never in the inventory
+                                           // unless a variable holds them
 };
 
 struct RunFiles {
@@ -50,10 +51,13 @@ struct RunFiles {
   std::string vars;         // JSON, empty text when there are no request variables
   std::string known_hosts;  // lines "<node id> ssh-ed25519 AAAA…"
 };
-RunFiles render(const RunInput& input);
+// Refuses (kInvalid) names, addresses, users, jump hosts, keys and variables that could become
+// options, commands or template text.
+Result<RunFiles> render(const RunInput& input);
 
-// "ansible_*" names other than ansible_python_interpreter, names Ansible or the run contract own, and names that are no identifiers: an
-// Error naming the variable. For node, global, group and request variables at every entry.
+// "ansible_*" names other than ansible_python_interpreter, names Ansible or the run contract own,
+// and names that are no identifiers: an Error naming the variable. For node, global, group and
+// request variables at every entry.
 Status check_var_names(const Json& vars, std::string_view what);
 
 // Host keys that ssh learnt during a run, by node id, from the run's known_hosts.

@@ -21,6 +21,10 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   bool number_integer(number_integer_t v) override { return dom_.number_integer(v); }
   bool number_unsigned(number_unsigned_t v) override { return dom_.number_unsigned(v); }
   bool number_float(number_float_t v, const string_t& s) override {
+    // An integer arrives here only when it does not fit into 64 bits: it would silently lose
+    // digits.
+    if (s.find_first_of(".eE") == string_t::npos)
+      return stop(fmt::format("the integer {} is too large; write it as text", s));
     return dom_.number_float(v, s);
   }
   bool string(string_t& v) override { return dom_.string(v); }

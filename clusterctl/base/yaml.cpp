@@ -275,4 +275,21 @@ Result<Json> read_yaml(const fs::path& path) {
   return parse_yaml(*text, path.string());
 }
 
+std::vector<std::string> yaml_key_order(std::string_view text,
+                                        const std::vector<std::string>& path) {
+  std::vector<std::string> out;
+  try {
+    YAML::Node node = YAML::Load(std::string(text));
+    for (const std::string& key : path) {
+      if (!node.IsMap()) return out;
+      node.reset(node[key]);
+    }
+    if (!node.IsMap()) return out;
+    for (const auto& entry : node) out.push_back(entry.first.Scalar());
+  } catch (const YAML::Exception&) {
+    out.clear();
+  }
+  return out;
+}
+
 }  // namespace clusterctl

@@ -10,6 +10,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/files.h"
 #include "base/json.h"
@@ -18,5 +19,10 @@ namespace clusterctl {
 
 Result<Json> parse_yaml(std::string_view text, std::string_view file_name);
 Result<Json> read_yaml(const fs::path& path);
+
+// Keys of the mapping at `path` in the order of the file, which JSON objects do not keep; empty
+// when there is none. The text must have passed parse_yaml.
+std::vector<std::string> yaml_key_order(std::string_view text,
+                                        const std::vector<std::string>& path);
 
 }  // namespace clusterctl

@@ -1,5 +1,6 @@
-// The node record: what the operator wants (spec), what was seen (status). Plain values without behaviour; copying is cheap enough for
-// thousands. JSON in node_json.h. No I/O, no threads, no clock.
+// The node record: what the operator wants (spec), what was seen (status). Plain values without
+// behaviour; copying is cheap enough for thousands. JSON in node_json.h. No I/O, no threads, no
+// clock.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,14 @@
 
 namespace clusterctl::fleet {
 
-enum class Lifecycle { kUnallocated, kProvisioning, kAllocated, kMaintenance, kCancelled, kDecommissioned };
+enum class Lifecycle {
+  kUnallocated,
+  kProvisioning,
+  kAllocated,
+  kMaintenance,
+  kCancelled,
+  kDecommissioned
+};
 enum class Acceptance { kPending, kAccepted, kRejected };
 enum class Allocation { kInService, kSpare, kRetired };
 enum class Availability { kActive, kPause, kDrain };
@@ -21,10 +29,10 @@ enum class Presence { kUnknown, kDiscovered, kDisappeared };
 enum class Role { kManager, kWorker };
 
 struct Ssh {
-  std::string user;      // empty: the daemon's default
+  std::string user;  // empty: the daemon's default
   int port = 22;
-  std::string host_key;  // "ssh-ed25519 AAAA…", pinned; empty: not known yet
-  std::string jump;      // "user@host:port" or empty
+  std::string host_key;                 // "ssh-ed25519 AAAA…", pinned; empty: not known yet
+  std::string jump;                     // "user@host:port" or empty
   std::vector<std::string> extra_args;  // passed to ssh unchanged; administrators only
   bool operator==(const Ssh&) const = default;
 };
@@ -38,7 +46,7 @@ struct NodeSpec {
   std::vector<std::string> capabilities;  // sorted; empty: the group's defaults
   Availability availability = Availability::kActive;
   std::map<std::string, std::string> labels;
-  Json vars = Json::object();             // Ansible host variables; secrets as {"secret": "<name>"}
+  Json vars = Json::object();  // Ansible host variables; secrets as {"secret": "<name>"}
   std::map<std::string, std::string> versions;  // service -> version
   bool operator==(const NodeSpec&) const = default;
 };
@@ -50,7 +58,8 @@ struct Applied {
   Availability availability = Availability::kActive;
   std::map<std::string, std::string> versions;
   std::vector<std::string> services;  // in provisioning order
-  std::string vars_fingerprint;       // of what the operator set and the catalog version; nothing derived from other nodes
+  std::string vars_fingerprint;       // of what the operator set and the catalog version; nothing
+                                      // derived from other nodes
   bool operator==(const Applied&) const = default;
 };
 
@@ -65,11 +74,12 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
-// The verify fact of one service on one node (docs/run-contract.md section 3) and when it was taken.
+// The verify fact of one service on one node (docs/run-contract.md section 3) and when it was
+// taken.
 struct ServiceStatus {
   std::string version;
   bool healthy = false;
-  std::string message;    // one line, what is wrong
+  std::string message;  // one line, what is wrong
   std::string role;
   std::string member_id;  // the recorded id by which the member is removed later
   std::vector<Member> members;
@@ -79,13 +89,15 @@ struct ServiceStatus {
 };
 
 struct Hardware {
-  std::string vendor, model, serial, uuid, machine_id, series, os, os_version, arch, kernel, host_name;
+  std::string vendor, model, serial, uuid, machine_id, series, os, os_version, arch, kernel,
+      host_name;
   int64_t cpus = 0;
   int64_t memory_mb = 0;
   bool operator==(const Hardware&) const = default;
 };
 
-// type: Dirty, Failed, NeedsVerification, IdentityConflict, HardwareReplaced, Drifted, Interrupted, NotCleaned, Pending.
+// type: Dirty, Failed, NeedsVerification, IdentityConflict, HardwareReplaced, Drifted, Interrupted,
+// NotCleaned, Pending.
 struct Condition {
   std::string type;
   std::string reason;  // one line
@@ -109,8 +121,9 @@ struct NodeStatus {
 struct Node {
   std::string id;
   std::string name;
-  uint64_t generation = 1;        // grows with spec
-  uint64_t resource_version = 1;  // grows with spec, lifecycle, conditions, applied, services; the ETag
+  uint64_t generation = 1;  // grows with spec
+  uint64_t resource_version =
+      1;  // grows with spec, lifecycle, conditions, applied, services; the ETag
   Time created{};
   NodeSpec spec;
   NodeStatus status;

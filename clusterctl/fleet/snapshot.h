@@ -1,4 +1,5 @@
-// The fleet at one moment, as planning and readers see it. Immutable once published; shared by pointer, read without locks.
+// The fleet at one moment, as planning and readers see it. Immutable once published; shared by
+// pointer, read without locks.
 #pragma once
 
 #include <map>
@@ -27,7 +28,8 @@ struct Snapshot {
   Cluster cluster;
 
   const Node* by_name(std::string_view name) const;
-  // Id, unambiguous id prefix of at least 4 characters, or name. kNotFound or kInvalid ("ambiguous", listing the candidates).
+  // Id, unambiguous id prefix of at least 4 characters, or name. kNotFound or kInvalid
+  // ("ambiguous", listing the candidates).
   Result<const Node*> find(std::string_view id_or_name) const;
 };
 

@@ -1,38 +1,64 @@
-// The job record: one piece of work on nodes, its stages and its outcome per node. Plain values; JSON in job_json.h.
+// The job record: one piece of work on nodes, its stages and its outcome per node. Plain values;
+// JSON in job_json.h. A job holds everything a restarted daemon needs to go on with it.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "fleet/node.h"
+#include "plan/plan.h"
 
 namespace clusterctl::job {
 
 enum class State { kQueued, kRunning, kPaused, kSucceeded, kFailed, kCancelled, kInterrupted };
-constexpr bool is_final(State s) { return s >= State::kSucceeded; }
+constexpr bool is_final(State s) {
+  return s >= State::kSucceeded;
+}
+std::string_view to_word(State s);
+
+enum class StageState {
+  kPending,
+  kPrepared,
+  kRunning,
+  kSucceeded,
+  kFailed,
+  kCancelled,
+  kInterrupted,
+  kSkipped
+};
+constexpr bool is_final(StageState s) {
+  return s >= StageState::kSucceeded;
+}
+std::string_view to_word(StageState s);
 
 // One playbook run of a job.
 struct StageStatus {
-  std::string name;      // "check", "observe", "site", "verify", "cleanup", "forget", …
-  std::string run;       // run id; empty: not started
-  std::string playbook;
-  std::string state;     // "pending", "prepared", "running", "succeeded", "failed", "cancelled", "interrupted", "skipped"
-  std::vector<std::string> nodes;  // names of the targets
+  plan::Stage def;
+  std::string run;                 // run id; empty: not prepared yet
+  std::vector<std::string> nodes;  // ids of the targets the run was really given
+  StageState state = StageState::kPending;
+  bool closing =
+      false;  // added after the planned ones: puts failed nodes in order, cannot be cancelled
   std::optional<Time> started, ended;
 };
 
+enum class OutcomeState { kPending, kRunning, kSucceeded, kFailed, kCancelled, kUntouched };
+std::string_view to_word(OutcomeState s);
+
 // What became of one node in this job.
 struct NodeOutcome {
-  std::string node;     // id
+  std::string node;  // id
   std::string name;
-  std::string state;    // "pending", "running", "succeeded", "failed", "cancelled", "untouched"
-  std::string stage;    // where it failed
+  OutcomeState state = OutcomeState::kPending;
+  bool touched = false;  // a converging or cleaning task was begun there
+  std::string stage;     // where it failed
   std::string service;
   std::string task;
   std::string message;  // the module's own message, one line
@@ -42,21 +68,34 @@ struct NodeOutcome {
 
 struct Job {
   std::string id;
-  std::string kind;   // "commission", "decommission", "check", "verify", …
-  std::string title;  // "commission 3 nodes as service-master"; never a variable's value
+  std::string kind;       // "commission", "decommission", "check", "verify", …
+  std::string title;      // "commission 3 nodes as service-master"; never a variable's value
   std::string initiator;  // who asked: "uid:0", "token"
+  std::string idempotency_key;
   State state = State::kQueued;
   bool cancel_requested = false;
-  std::string reason;  // stable word of the failure: "quorum_lost", "node_failed", "check_failed", "interrupted" …
+  bool cancel_now = false;
+  std::string reason;  // stable word of the failure: "quorum_lost", "node_failed", "check_failed",
+                       // "interrupted" …
   std::string error;   // one line: node, service, task, the module's message
   std::string hint;
-  Json request = Json::object();  // as accepted; secrets as references
+  plan::Request request;  // as accepted; secrets as references
   std::vector<StageStatus> stages;
   std::vector<NodeOutcome> nodes;
+  std::map<std::string, fleet::Role> roles;         // of the targets, by node id
+  std::map<std::string, plan::SpecChange> changes;  // what the accepting commit set, by node id
+  std::map<std::string, plan::SpecChange> undo;     // what stood there before
+  std::optional<plan::Stage> cleanup;               // template for nodes that fail
+  std::vector<Problem> problems;                    // findings of the check stage, per node
   std::vector<Problem> warnings;
   Time created{};
   std::optional<Time> started, ended;
   uint64_t resource_version = 1;
+
+  NodeOutcome* outcome(std::string_view node_id);
+  const NodeOutcome* outcome(std::string_view node_id) const;
+  // What the planner's functions need of it.
+  plan::Plan as_plan() const;
 };
 
 }  // namespace clusterctl::job

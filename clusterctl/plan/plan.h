@@ -1,7 +1,8 @@
-// From a request to a Plan, or to every reason why not. Pure: snapshot and time are arguments. Any thread.
+// From a request to a Plan, or to every reason why not. Pure: snapshot and time are arguments. Any
+// thread.
 //
-// A Plan is data: stages in order, one stage = one playbook run. The job room steps through it; the controller applies `changes` in the
-// commit that accepts the job.
+// A Plan is data: stages in order, one stage = one playbook run. The job room steps through it; the
+// controller applies `changes` in the commit that accepts the job.
 #pragma once
 
 #include <map>
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "catalog/catalog.h"
+#include "fleet/quorum.h"
 #include "fleet/snapshot.h"
 
 namespace clusterctl::plan {
@@ -35,6 +37,9 @@ struct Request {
 Result<Request> parse_request(const Json& body);
 Json to_json(const Request& request);
 
+inline const std::vector<std::string> kKinds{"commission", "decommission", "check", "verify",
+                                             "observe"};
+
 // A member that will never answer, with the ids by which it is removed.
 struct Lost {
   std::string name;
@@ -55,12 +60,13 @@ struct RunVars {
 };
 
 struct Stage {
-  std::string name;      // "check", "observe", "site", "verify", "cleanup", "forget"
-  std::string playbook;  // "site.yml"
-  std::vector<std::string> nodes;                            // target ids, in the order of work
-  std::vector<std::string> peers;                            // ids of commissioned managers that go along as data
-  std::map<std::string, std::vector<std::string>> services;  // target and peer ids -> ordered services
-  bool one_by_one = false;                                   // managers one after the other (for people; the playbook does it)
+  std::string name;                // "check", "observe", "site", "verify", "cleanup", "forget"
+  std::string playbook;            // "site.yml"
+  std::vector<std::string> nodes;  // target ids, in the order of work
+  std::vector<std::string> peers;  // ids of commissioned managers that go along as data
+  std::map<std::string, std::vector<std::string>>
+      services;             // target and peer ids -> ordered services
+  bool one_by_one = false;  // managers one after the other (for people; the playbook does it)
   RunVars vars;
 };
 
@@ -73,33 +79,67 @@ struct QuorumView {
 // What the accepting commit changes on a node; undone if the job fails for it.
 struct SpecChange {
   std::string host_group;
-  std::vector<std::string> capabilities;
+  std::vector<std::string> capabilities;  // empty: the group's defaults
   fleet::Availability availability = fleet::Availability::kActive;
 };
 
 struct Plan {
   std::string kind;
   std::string title;
-  std::vector<std::string> targets;            // node ids, in the order of work: managers first
-  std::map<std::string, SpecChange> changes;   // by node id
-  std::map<std::string, fleet::Role> roles;    // by node id of targets
+  std::vector<std::string> targets;           // node ids, in the order of work: managers first
+  std::map<std::string, SpecChange> changes;  // by node id
+  std::map<std::string, fleet::Role> roles;   // by node id of targets
   std::vector<Stage> stages;
-  // Run for the nodes that failed, when they were touched (commission). Its `nodes` is narrowed to them.
+  // Run for the nodes that failed, when they were touched (commission); narrowed to them by
+  // cleanup_for. Absent with keep_on_failure.
   std::optional<Stage> cleanup;
-  std::map<std::string, QuorumView> quorum;    // by service
+  std::map<std::string, QuorumView> quorum;  // by service
+  // Targets that are powered off for good (decommission with force): no stage goes there, they end
+  // Decommissioned with NotCleaned.
+  bool powered_off = false;
   std::vector<Problem> warnings;
 };
 Json to_json(const Plan& plan, const fleet::Snapshot& snapshot);
 
-// Collects all problems of all nodes, then refuses as a whole (kInvalid for form, kNotFound for names, kConflict for transition and quorum,
-// kRefused for placement; the gravest decides).
-Result<Plan> make_plan(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const Request& request);
+// Collects all problems of all nodes, then refuses as a whole (kInvalid for form, kNotFound for
+// names, kConflict for transition and quorum, kRefused for placement; the gravest decides).
+Result<Plan> make_plan(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                       const Request& request);
 
-// The quorum rules of a plan once more, on what an `observe` stage has just seen. Only kConflict "quorum_lost" or success.
-Status recheck_quorum(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const Request& request, const Plan& plan);
+// The quorum rules of a plan once more, on what an `observe` stage has just seen. Only kConflict
+// "quorum_lost" or success.
+Status recheck_quorum(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                      const Request& request, const Plan& plan);
 
-// A node's effective variables: catalog defaults of `when` < globals < host group < node (< request, when given), shallow.
-Json effective_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const fleet::Node& node,
-                    std::string_view host_group, const Json& request_vars = Json::object());
+// The same request with what the plan found: names in the order of work, their common group. What a
+// queued job keeps, so that planning it again takes the same nodes.
+Request pinned(const Request& request, const Plan& plan, const fleet::Snapshot& snapshot);
+
+// The plan's cleanup for these failed targets only: nodes, services, `leaving`; managers of the
+// plan that did not fail become peers. nullopt when there is nothing to run.
+std::optional<Stage> cleanup_for(const Plan& plan, const fleet::Snapshot& snapshot,
+                                 const std::vector<std::string>& failed);
+
+// A node's effective variables: catalog defaults of `when` < globals < host group < node (<
+// request, when given), shallow.
+Json effective_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                    const fleet::Node& node, std::string_view host_group,
+                    const Json& request_vars = Json::object());
+
+// sha256 over what the operator set for this node and the catalog version; nothing of the request,
+// nothing derived from other nodes.
+std::string vars_fingerprint(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                             const fleet::Node& node, std::string_view host_group);
+
+// The role of a node: by what was applied, else by what is wanted; nullopt when it has no group.
+std::optional<fleet::Role> role_of(const catalog::Catalog& catalog, const fleet::Node& node);
+
+// The members of every quorum service of the catalog by last observation, in provisioning order.
+std::vector<fleet::View> observe_members(const fleet::Snapshot& snapshot,
+                                         const catalog::Catalog& catalog);
+
+// What `applied` becomes when `stage` has verified this target.
+fleet::Applied applied_after(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                             const Plan& plan, const fleet::Node& node);
 
 }  // namespace clusterctl::plan

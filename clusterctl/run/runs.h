@@ -1,5 +1,6 @@
-// Playbook runs: one ansible-playbook under a detached shim, found again after any death of the daemon (docs/run-contract.md section 5).
-// All functions may be called from any thread; one run belongs to one job thread at a time.
+// Playbook runs: one ansible-playbook under a detached shim, found again after any death of the
+// daemon (docs/run-contract.md section 5). All functions may be called from any thread; one run
+// belongs to one job thread at a time.
 #pragma once
 
 #include <chrono>
@@ -19,7 +20,7 @@ namespace clusterctl::run {
 
 struct RunSpec {
   std::string id, job, stage;
-  std::string playbook;                    // "site.yml"
+  std::string playbook;  // "site.yml"
   ansible::RunFiles files;
   std::vector<std::string> secret_values;  // replaced by *** in output.log and events.jsonl
 };
@@ -43,26 +44,31 @@ class Runs {
   virtual ~Runs() = default;
   // Creates the run directory with everything in it; starts nothing.
   virtual Status prepare(const RunSpec& spec) = 0;
-  // Spawns the shim and returns. Harmless when it runs or ran already: the shim starts a run at most once.
+  // Spawns the shim and returns when the playbook's process runs. Harmless when it runs or ran
+  // already: the shim starts a run at most once. An Error says why it could not; the run may then
+  // be kFinished (code 127).
   virtual Status start(const std::string& id) = 0;
   virtual RunState look(const std::string& id) const = 0;
-  // Blocks until the run is finished or interrupted, calling `on_line` for each complete line of events.jsonl from the start, or until stop is
-  // requested (the run goes on then).
-  virtual RunState follow(const std::string& id, std::stop_token stop, const std::function<void(std::string_view)>& on_line) = 0;
+  // Blocks until the run is finished or interrupted, calling `on_line` for each complete line of
+  // events.jsonl from the start, or until stop is requested (the run goes on then). A run that was
+  // not started is not waited for. Of an interrupted run, whatever processes are left are ended.
+  virtual RunState follow(const std::string& id, std::stop_token stop,
+                          const std::function<void(std::string_view)>& on_line) = 0;
   // Asks for the end at the next task, or at once. Idempotent.
   virtual Status cancel(const std::string& id, bool now) = 0;
-  // Removes inventory, variables, known hosts and temporary files of a run that ended. Logs and events stay.
+  // Removes inventory, variables, known hosts and temporary files of a run that ended, and ends
+  // what a killed shim left. Logs and events stay. kConflict "running" while it runs.
   virtual Status scrub(const std::string& id) = 0;
   virtual Result<std::string> read_known_hosts(const std::string& id) const = 0;
   virtual fs::path dir(const std::string& id) const = 0;
 };
 
 struct Settings {
-  fs::path runs_dir;         // <state-dir>/runs
-  fs::path playbooks;        // absolute folder with site.yml …
-  fs::path ansible_config;   // absolute ansible.cfg
+  fs::path runs_dir;        // <state-dir>/runs
+  fs::path playbooks;       // absolute folder with site.yml …
+  fs::path ansible_config;  // absolute ansible.cfg
   std::string ansible_playbook = "ansible-playbook";
-  fs::path self;             // this program, for "run-shim"
+  fs::path self;  // this program, for "run-shim"
   std::map<std::string, std::string> extra_env;
   std::chrono::milliseconds kill_after{10000};  // between TERM and KILL
   size_t max_log_bytes = 256 << 20;             // of one run's output.log

@@ -1,0 +1,71 @@
+#include "ansible/private_key.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cstdint>
+
+#include "base/strings.h"
+
+namespace clusterctl::ansible {
+namespace {
+
+std::string base64_decode(std::string_view text) {
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    const size_t value = kAlphabet.find(c);
+    if (value == std::string_view::npos) continue;
+    bits = bits << 6 | static_cast<uint32_t>(value);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    out += static_cast<char>(bits >> count & 0xff);
+  }
+  return out;
+}
+
+// OpenSSH's own format names the cipher in the beginning of the body; the older ones say it in
+// plain text.
+bool has_passphrase(std::string_view text) {
+  if (text.find("ENCRYPTED") != std::string_view::npos) return true;
+  constexpr std::string_view kBegin = "-----BEGIN OPENSSH PRIVATE KEY-----";
+  const size_t begin = text.find(kBegin);
+  if (begin == std::string_view::npos) return false;
+  constexpr std::string_view kNoCipher{"openssh-key-v1\0\0\0\0\x04none", 23};
+  return base64_decode(text.substr(begin + kBegin.size(), 200))
+             .compare(0, kNoCipher.size(), kNoCipher) != 0;
+}
+
+tl::unexpected<Error> bad(const fs::path& path, std::string_view what, std::string hint) {
+  return fail(Code::kInvalid, "bad_private_key",
+              fmt::format("the ssh key {} {}", path.string(), what), std::move(hint));
+}
+
+}  // namespace
+
+Status check_private_key(const fs::path& path) {
+  const auto text = read_file(path, 1 << 20);
+  if (!text)
+    return bad(path, "cannot be read: " + text.error().message,
+               "set ssh.private_key to a file of the daemon's user");
+  if (text->find("PRIVATE KEY-----") == std::string::npos) {
+    const bool is_public = text->rfind("ssh-", 0) == 0 || text->rfind("ecdsa-", 0) == 0 ||
+                           text->find("PUBLIC KEY") != std::string::npos;
+    return is_public ? bad(path, "is a public key", "name the file without .pub")
+                     : bad(path, "is no private key", "make one with ssh-keygen -t ed25519");
+  }
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && (info.st_mode & 077) != 0) {
+    return bad(path, "can be read by others, so ssh will refuse it", "chmod 600 " + path.string());
+  }
+  if (has_passphrase(*text))
+    return bad(path, "asks for a passphrase",
+               "use a key without one, or remove it with ssh-keygen -p");
+  return {};
+}
+
+}  // namespace clusterctl::ansible

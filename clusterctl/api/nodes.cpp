@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/body.h"
+#include "api/resources.h"
+#include "base/strings.h"
+#include "fleet/node_json.h"
+#include "fleet/selector.h"
+#include "fleet/words.h"
+#include "plan/plan.h"
+
+namespace clusterctl::api {
+namespace {
+
+using controller::Controller;
+
+std::string role_of(const fleet::Node& node, const catalog::Catalog& catalog) {
+  const auto role = plan::role_of(catalog, node);
+  return role ? std::string(fleet::word(*role)) : "";
+}
+
+Json view(const fleet::Node& node, const Controller& c) {
+  return fleet::to_json(node, role_of(node, c.catalog()));
+}
+
+Response answer(const fleet::Node& node, const Controller& c, int status = 200) {
+  return Response::json(view(node, c), status)
+      .with("ETag", etag(static_cast<int64_t>(node.resource_version)));
+}
+
+// The filters of a list, read once.
+struct Filter {
+  std::string lifecycle, host_group, presence, capability;
+  fleet::Selector selector;
+
+  static Result<Filter> read(const Request& request) {
+    Filter f;
+    f.lifecycle = request.query_string("lifecycle");
+    f.host_group = request.query_string("host_group");
+    f.presence = request.query_string("presence");
+    f.capability = request.query_string("capability");
+    if (!f.lifecycle.empty() && !fleet::from_word<fleet::Lifecycle>(f.lifecycle)) {
+      return fail(Code::kInvalid, "bad_lifecycle",
+                  fmt::format("there is no lifecycle \"{}\"", one_line(f.lifecycle)),
+                  "known: " + join(fleet::all_words<fleet::Lifecycle>(), ", "));
+    }
+    auto selector = fleet::Selector::parse(request.query_string("selector"));
+    if (!selector) return fail(selector.error());
+    f.selector = std::move(*selector);
+    return f;
+  }
+
+  bool matches(const fleet::Node& node) const {
+    const auto& caps =
+        node.status.applied ? node.status.applied->capabilities : node.spec.capabilities;
+    return (lifecycle.empty() || fleet::word(node.status.lifecycle) == lifecycle) &&
+           (presence.empty() || fleet::word(node.status.presence) == presence) &&
+           (host_group.empty() || node.spec.host_group == host_group) &&
+           (capability.empty() || std::find(caps.begin(), caps.end(), capability) != caps.end()) &&
+           selector.matches(node.spec.labels);
+  }
+};
+
+Result<Response> list(const Controller& c, const Request& request) {
+  const auto filter = Filter::read(request);
+  if (!filter) return fail(filter.error());
+  const auto limit = request.query_int("limit", 10000, 1, 10000);
+  if (!limit) return fail(limit.error());
+  const std::string after = request.query_string("after");
+  const auto fleet = c.fleet();
+  std::vector<const fleet::Node*> nodes;
+  for (const auto& [id, node] : fleet->nodes) {
+    if (node.name > after && filter->matches(node)) nodes.push_back(&node);
+  }
+  std::sort(nodes.begin(), nodes.end(),
+            [](const fleet::Node* a, const fleet::Node* b) { return a->name < b->name; });
+  Json out{{"nodes", Json::array()}};
+  for (size_t i = 0; i < nodes.size() && i < static_cast<size_t>(*limit); ++i)
+    out["nodes"].push_back(view(*nodes[i], c));
+  if (nodes.size() > static_cast<size_t>(*limit))
+    out["next"] = nodes[static_cast<size_t>(*limit) - 1]->name;
+  return Response::json(out);
+}
+
+}  // namespace
+
+void add_node_routes(Router& router, Controller& c) {
+  router.get("/v1/nodes", [&c](const Request& r) { return list(c, r); },
+             {"lifecycle", "host_group", "presence", "capability", "selector", "limit", "after"});
+  router.post("/v1/nodes", [&c](const Request& r) -> Result<Response> {
+    auto body = json_body(r);
+    if (!body) return fail(body.error());
+    auto node = c.add_node(*body);
+    if (!node) return fail(node.error());
+    return answer(*node, c, 201).with("Location", "/v1/nodes/" + node->id);
+  });
+  router.get("/v1/nodes/{n}", [&c](const Request& r) -> Result<Response> {
+    const auto fleet = c.fleet();
+    const auto node = fleet->find(r.param("n"));
+    if (!node) return fail(node.error());
+    return answer(**node, c);
+  });
+  router.patch("/v1/nodes/{n}", [&c](const Request& r) -> Result<Response> {
+    auto body = json_body(r);
+    if (!body) return fail(body.error());
+    const auto versions = if_match(r);
+    if (!versions) return fail(versions.error());
+    auto node = c.patch_node(r.param("n"), *body, *versions);
+    if (!node) return fail(node.error());
+    return answer(*node, c);
+  });
+  router.del("/v1/nodes/{n}", [&c](const Request& r) -> Result<Response> {
+    if (auto ok = no_body(r); !ok) return fail(ok.error());
+    const auto versions = if_match(r);
+    if (!versions) return fail(versions.error());
+    if (auto done = c.remove_node(r.param("n"), *versions); !done) return fail(done.error());
+    return Response::no_content();
+  });
+}
+
+}  // namespace clusterctl::api

@@ -1,0 +1,24 @@
+// The routes of docs/rest.md, one file per resource. Called once while the daemon starts; the
+// handlers are then called by all workers at once. The controller must outlive the router.
+#pragma once
+
+#include "api/router.h"
+#include "controller/controller.h"
+
+namespace clusterctl::api {
+
+// What /v1/version and /readyz say of this daemon.
+struct About {
+  std::string version;
+  std::string ansible;    // version of ansible-core, or why it is not known
+  std::string playbooks;  // path
+};
+
+void add_node_routes(Router& router, controller::Controller& controller);
+void add_job_routes(Router& router, controller::Controller& controller);
+void add_job_stream_routes(Router& router, controller::Controller& controller);
+void add_global_routes(Router& router, controller::Controller& controller);
+void add_event_routes(Router& router, controller::Controller& controller);
+void add_meta_routes(Router& router, controller::Controller& controller, About about);
+
+}  // namespace clusterctl::api

@@ -1,0 +1,273 @@
+#include "api/stream_hub.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/log.h"
+
+namespace clusterctl::api {
+namespace {
+
+constexpr int kStepsAtOnce = 16;           // then the other streams have their turn
+constexpr size_t kMaxReceived = 64 << 10;  // what a client may say while it listens
+constexpr std::string_view kHeartbeat = ": heartbeat\n\n";
+
+std::string frame(std::string_view text, bool chunked) {
+  if (!chunked || text.empty()) return std::string(text);
+  return fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+}
+
+}  // namespace
+
+// What other threads leave for the stream thread. Outlives the hub in the hands of sources' wake
+// functions.
+struct StreamHub::Mailbox {
+  Mutex mutex;
+  Poller* poller GUARDED_BY(mutex) = nullptr;
+  bool stopping GUARDED_BY(mutex) = false;
+  std::vector<uint64_t> woken GUARDED_BY(mutex);
+  std::vector<NewStream> fresh GUARDED_BY(mutex);
+
+  void wake(uint64_t id) {
+    const MutexLock lock(mutex);
+    if (!poller) return;
+    woken.push_back(id);
+    if (woken.size() == 1) poller->wake();
+  }
+};
+
+StreamHub::StreamHub(StreamOptions options)
+    : options_(std::move(options)), mailbox_(std::make_shared<Mailbox>()) {}
+
+StreamHub::~StreamHub() {
+  stop();
+}
+
+Status StreamHub::start() {
+  if (auto opened = poller_.open(); !opened) return opened;
+  {
+    const MutexLock lock(mailbox_->mutex);
+    mailbox_->poller = &poller_;
+    mailbox_->stopping = false;
+  }
+  thread_ = std::thread([this] { run(); });
+  return {};
+}
+
+void StreamHub::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const MutexLock lock(mailbox_->mutex);
+    mailbox_->stopping = true;
+    poller_.wake();
+  }
+  thread_.join();
+}
+
+bool StreamHub::reserve() {
+  size_t taken = places_.load();
+  while (taken < options_.max_streams) {
+    if (places_.compare_exchange_weak(taken, taken + 1)) return true;
+  }
+  return false;
+}
+
+void StreamHub::release() {
+  places_.fetch_sub(1);
+}
+
+void StreamHub::adopt(NewStream stream) {
+  {
+    const MutexLock lock(mailbox_->mutex);
+    if (mailbox_->poller) {
+      mailbox_->fresh.push_back(std::move(stream));
+      poller_.wake();
+      return;
+    }
+  }
+  release();  // stopped: the connection closes with `stream`
+}
+
+void StreamHub::wake() {
+  const MutexLock lock(mailbox_->mutex);
+  if (mailbox_->poller) poller_.wake();
+}
+
+void StreamHub::run() {
+  while (true) {
+    const auto& events = poller_.wait(deadlines_.wait(options_.now()));
+    for (const Poller::Event& event : events) on_event(event.id, event.events);
+    {
+      const MutexLock lock(mailbox_->mutex);
+      if (mailbox_->stopping) break;
+    }
+    take_mail();
+    for (const uint64_t id : deadlines_.take_due(options_.now())) on_due(id);
+  }
+  std::vector<NewStream> rest;
+  {
+    const MutexLock lock(mailbox_->mutex);
+    mailbox_->poller = nullptr;
+    rest.swap(mailbox_->fresh);
+  }
+  places_.fetch_sub(rest.size());
+  while (!streams_.empty()) close(streams_.begin()->first);
+}
+
+void StreamHub::take_mail() {
+  std::vector<uint64_t> woken;
+  std::vector<NewStream> fresh;
+  {
+    const MutexLock lock(mailbox_->mutex);
+    woken.swap(mailbox_->woken);
+    fresh.swap(mailbox_->fresh);
+  }
+  for (NewStream& stream : fresh) open(std::move(stream));
+  for (const uint64_t id : woken) {
+    const auto it = streams_.find(id);
+    if (it != streams_.end() && !it->second.blocked) pump(id, it->second);
+  }
+}
+
+void StreamHub::open(NewStream fresh) {
+  const uint64_t id = ++last_id_;
+  Stream& stream = streams_[id];
+  stream.fd = std::move(fresh.fd);
+  stream.out = std::move(fresh.head);
+  stream.source = std::move(fresh.source);
+  stream.chunked = fresh.chunked;
+  stream.heartbeat = fresh.heartbeat;
+  stream.quiet_since = options_.now();
+  if (!poller_.add(stream.fd.get(), id, EPOLLIN | EPOLLRDHUP)) return close(id);
+  stream.source->start([box = mailbox_, id] { box->wake(id); });
+  pump(id, stream);
+}
+
+void StreamHub::on_event(uint64_t id, uint32_t events) {
+  const auto it = streams_.find(id);
+  if (it == streams_.end()) return;
+  Stream& stream = it->second;
+  if ((events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0 || !client_present(stream)) {
+    return close(id);
+  }
+  if ((events & EPOLLOUT) != 0) {
+    stream.blocked = false;
+    poller_.modify(stream.fd.get(), id, EPOLLIN | EPOLLRDHUP);
+    pump(id, stream);
+  }
+}
+
+void StreamHub::on_due(uint64_t id) {
+  const auto it = streams_.find(id);
+  if (it == streams_.end()) return;
+  Stream& stream = it->second;
+  const Steady now = options_.now();
+  if (stream.blocked) return close(id);  // it took nothing for the whole write timeout
+  if (stream.heartbeat && now >= stream.quiet_since + options_.heartbeat) {
+    stream.out += frame(kHeartbeat, stream.chunked);
+  }
+  pump(id, stream);
+}
+
+// Sends and pulls until the client or the source has enough.
+void StreamHub::pump(uint64_t id, Stream& stream) {
+  const Steady now = options_.now();
+  stream.poll_at.reset();
+  for (int i = 0; i < kStepsAtOnce; ++i) {
+    if (!flush(stream, now)) return close(id);
+    if (stream.blocked) {
+      poller_.modify(stream.fd.get(), id, EPOLLIN | EPOLLRDHUP | EPOLLOUT);
+      deadlines_.set(id, stream.quiet_since + options_.write_timeout);
+      return;
+    }
+    if (stream.ended) return close(id);
+    bool more = false;
+    try {
+      more = step(stream, now);
+    } catch (const std::exception& e) {
+      log::error("a stream failed: {}", e.what());
+      return close(id);
+    }
+    if (!more) return schedule(id, stream, now);
+  }
+  deadlines_.set(id, now);
+}
+
+// Asks the source once; false: it has nothing now.
+bool StreamHub::step(Stream& stream, Steady now) {
+  StreamStep step = stream.source->next();
+  switch (step.kind) {
+    case StreamStep::Kind::kData:
+      stream.out += frame(step.text, stream.chunked);
+      return true;
+    case StreamStep::Kind::kEnd:
+      stream.out += frame(step.text, stream.chunked);
+      if (stream.chunked) stream.out += "0\r\n\r\n";
+      stream.ended = true;
+      return true;
+    case StreamStep::Kind::kIdle:
+      if (step.poll_after) stream.poll_at = now + *step.poll_after;
+      return false;
+  }
+  return false;
+}
+
+// False when the client is gone. Sets `blocked` when it cannot take more now.
+bool StreamHub::flush(Stream& stream, Steady now) {
+  while (stream.sent < stream.out.size()) {
+    const ssize_t n = send(stream.fd.get(), stream.out.data() + stream.sent,
+                           stream.out.size() - stream.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) {
+      stream.sent += static_cast<size_t>(n);
+      stream.quiet_since = now;
+    } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      stream.blocked = true;
+      return true;
+    } else if (!(n < 0 && errno == EINTR)) {
+      return false;
+    }
+  }
+  stream.out.clear();
+  stream.sent = 0;
+  return true;
+}
+
+void StreamHub::schedule(uint64_t id, const Stream& stream, Steady now) {
+  std::optional<Steady> due = stream.poll_at;
+  if (stream.heartbeat) {
+    const Steady beat = stream.quiet_since + options_.heartbeat;
+    if (!due || beat < *due) due = beat;
+  }
+  if (due) {
+    // Never at once again: a source that asks to be polled after 0 ms must not take the thread.
+    deadlines_.set(id, std::max(*due, now + std::chrono::milliseconds(1)));
+  } else {
+    deadlines_.clear(id);
+  }
+}
+
+// Throws away what a listening client sends; false when it has closed or talks too much.
+bool StreamHub::client_present(Stream& stream) {
+  std::array<char, 4096> scratch;
+  while (true) {
+    const ssize_t n = recv(stream.fd.get(), scratch.data(), scratch.size(), MSG_DONTWAIT);
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    if (n == 0) return false;
+    stream.received += static_cast<size_t>(n);
+    if (stream.received > kMaxReceived) return false;
+  }
+}
+
+void StreamHub::close(uint64_t id) {
+  const auto it = streams_.find(id);
+  if (it == streams_.end()) return;
+  poller_.remove(it->second.fd.get());
+  deadlines_.clear(id);
+  streams_.erase(it);
+  release();
+}
+
+}  // namespace clusterctl::api

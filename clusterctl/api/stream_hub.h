@@ -1,0 +1,94 @@
+// Serves all endless answers of the daemon with one thread: pulls each StreamSource when its client
+// can take more, sends heartbeats, and notices clients that are gone. Knows nothing of requests; it
+// is handed a connected descriptor. All public members may be called from any thread.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/deadlines.h"
+#include "api/http.h"
+#include "base/annotations.h"
+#include "base/poller.h"
+
+namespace clusterctl::api {
+
+struct StreamOptions {
+  size_t max_streams = 500;
+  std::chrono::milliseconds heartbeat{15'000};
+  std::chrono::milliseconds write_timeout{
+      30'000};  // a client that takes nothing for so long is dropped
+  SteadyClock now;
+};
+
+// A connection whose answer is a stream. A place for it must have been reserved.
+struct NewStream {
+  Fd fd;  // non-blocking
+  std::string head;
+  std::unique_ptr<StreamSource> source;
+  bool chunked = true;
+  bool heartbeat = true;
+};
+
+class StreamHub {
+ public:
+  explicit StreamHub(StreamOptions options);
+  ~StreamHub();
+  StreamHub(const StreamHub&) = delete;
+  StreamHub& operator=(const StreamHub&) = delete;
+
+  Status start();
+  // Ends all streams without their last chunk, so that clients see a broken stream and not an end.
+  void stop();
+
+  // Takes one of the places; false: all are taken. Given back when the stream ends, or by
+  // release().
+  bool reserve();
+  void release();
+  void adopt(NewStream stream);
+  // Looks at the clock again (for tests that move it).
+  void wake();
+  // Places taken.
+  size_t count() const { return places_.load(); }
+
+ private:
+  struct Stream {
+    Fd fd;
+    std::string out;
+    size_t sent = 0;
+    std::unique_ptr<StreamSource> source;
+    bool chunked = true, heartbeat = true, ended = false, blocked = false;
+    size_t received = 0;
+    Steady quiet_since{};  // last time something was sent
+    std::optional<Steady> poll_at;
+  };
+  struct Mailbox;
+
+  void run();
+  void take_mail();
+  void open(NewStream fresh);
+  void on_event(uint64_t id, uint32_t events);
+  void on_due(uint64_t id);
+  void pump(uint64_t id, Stream& stream);
+  bool step(Stream& stream, Steady now);
+  bool flush(Stream& stream, Steady now);
+  void schedule(uint64_t id, const Stream& stream, Steady now);
+  bool client_present(Stream& stream);
+  void close(uint64_t id);
+
+  const StreamOptions options_;
+  std::atomic<size_t> places_{0};
+  Poller poller_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  std::thread thread_;
+  // Below: only the thread.
+  std::map<uint64_t, Stream> streams_;
+  Deadlines deadlines_;
+  uint64_t last_id_ = 0;
+};
+
+}  // namespace clusterctl::api

@@ -1,0 +1,316 @@
+#include "cli/app.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "base/strings.h"
+#include "cli/command.h"
+#include "cli/session.h"
+#include "cli/text.h"
+
+namespace clusterctl::cli {
+namespace {
+
+constexpr int kHelpColumn = 34;
+
+struct Globals {
+  std::string server, token_file, output = "table";
+  bool json = false, quiet = false, no_color = false;
+};
+
+void global_options(Options& o, Globals& g) {
+  o.value("--server", "ADDRESS", g.server,
+          "daemon: unix:PATH or http://HOST:PORT; several separated by commas, the first that "
+          "answers is used "
+          "(CLUSTERCTL_SERVER)");
+  o.value("--token-file", "FILE", g.token_file,
+          "file with the token for a TCP server (CLUSTERCTL_TOKEN_FILE)");
+  o.value("-o,--output", "FORMAT", g.output, "table, wide, json, yaml or name").choices = {
+      "table", "wide", "json", "yaml", "name"};
+  o.flag("--json", g.json, "the same as -o json");
+  o.flag("-q,--quiet", g.quiet, "names or ids only; no hints");
+  o.flag("--no-color", g.no_color, "no colours (also NO_COLOR)");
+}
+
+// Builds CLI11's tree from ours and remembers which command was chosen.
+class Parser {
+ public:
+  Parser(Tree& tree, Globals& globals)
+      : app_("Commissions bare-metal machines with Ansible: nodes, jobs, and what they run.",
+             "clusterctl") {
+    app_.require_subcommand(1);
+    app_.get_formatter()->column_width(kHelpColumn);
+    Options o;
+    global_options(o, globals);
+    add_options(app_, o, "Everywhere");
+    app_.footer(
+        "The daemon is started with: clusterctl serve\n"
+        "Exit codes: 0 done, 1 job failed, 64 usage, 65 refused, 69 daemon not reached, 70 "
+        "internal error,\n"
+        "77 not authorised, 130 detached (the job goes on).");
+    for (Noun& noun : tree.nouns) add_noun(noun);
+    for (const CommandPtr& c : tree.commands) add_command(app_, *c);
+  }
+
+  // kExitOk with `help` set: print it. An Error: wrong usage.
+  Status parse(std::vector<std::string> args, std::string& help) {
+    if (auto empty = refuse_empty_values(args); !empty) return empty;
+    std::reverse(args.begin(), args.end());
+    try {
+      app_.parse(args);
+    } catch (const CLI::CallForHelp&) {
+      help = app_.help();
+      return {};
+    } catch (const CLI::ParseError& e) {
+      if (!error_.message.empty()) return fail(std::move(error_));
+      return fail(explain(e));
+    } catch (const std::exception& e) {
+      return fail(Code::kInternal, "parser", one_line(e.what()));
+    }
+    if (!error_.message.empty()) return fail(std::move(error_));
+    return {};
+  }
+
+  Command* chosen() const { return chosen_; }
+
+ private:
+  void add_noun(Noun& noun) {
+    CLI::App* sub = app_.add_subcommand(noun.name, noun.summary);
+    for (const std::string& alias : noun.aliases) sub->alias(alias);
+    sub->fallthrough();
+    if (noun.alone) {
+      fill(*sub, *noun.alone);
+    } else {
+      sub->require_subcommand(1);
+    }
+    for (const CommandPtr& c : noun.commands) add_command(*sub, *c);
+  }
+
+  void add_command(CLI::App& parent, Command& command) {
+    CLI::App* sub = parent.add_subcommand(command.name, command.summary);
+    for (const std::string& alias : command.aliases) sub->alias(alias);
+    sub->fallthrough();
+    fill(*sub, command);
+  }
+
+  void fill(CLI::App& sub, Command& command) {
+    Options o;
+    command.options(o);
+    add_options(sub, o, "Options");
+    if (!command.details.empty()) sub.footer(command.details);
+    // A noun that runs alone completes after its subcommand: the first one is the deepest.
+    sub.parse_complete_callback([this, &command] {
+      if (!chosen_) chosen_ = &command;
+    });
+  }
+
+  void add_options(CLI::App& app, const Options& options, const std::string& group) {
+    for (const OptionSpec& spec : options.all()) {
+      if (spec.value.empty()) {
+        app.add_flag_callback(
+               spec.names, [this, spec] { remember(spec.set({})); }, spec.help)
+            ->group(group);
+        continue;
+      }
+      const auto take = [this, spec](const CLI::results_t& given) {
+        remember(check(spec, given));
+        return true;
+      };
+      CLI::Option* o = app.add_option(spec.names, take, spec.help);
+      o->type_size(1)
+          ->type_name(spec.positional() ? "" : spec.value)
+          ->allow_extra_args(spec.positional() && spec.many);
+      if (spec.many) {
+        o->expected(spec.positional() ? (spec.required ? 1 : 0) : 1,
+                    spec.positional() ? CLI::detail::expected_max_vector_size : 1);
+        o->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+      }
+      o->required(spec.required);
+      if (!spec.positional()) o->group(group);
+    }
+  }
+
+  static Status check(const OptionSpec& spec, const std::vector<std::string>& given) {
+    for (const std::string& g : given) {
+      if (spec.choices.empty() ||
+          std::find(spec.choices.begin(), spec.choices.end(), g) != spec.choices.end())
+        continue;
+      const std::string near = nearest(g, spec.choices);
+      return fail(Code::kInvalid, "usage",
+                  fmt::format("{}: \"{}\" is none of {}", long_name(spec), one_line(g),
+                              join(spec.choices, ", ")),
+                  near.empty() ? "" : fmt::format("did you mean {}?", near));
+    }
+    return given.empty() ? Status() : spec.set(given);
+  }
+
+  static std::string long_name(const OptionSpec& spec) {
+    const size_t comma = spec.names.find(',');
+    return comma == std::string::npos ? spec.names : spec.names.substr(comma + 1);
+  }
+
+  void remember(const Status& status) {
+    if (!status && error_.message.empty()) error_ = status.error();
+  }
+
+  // CLI11 would take the following word as the value of "--name=".
+  static Status refuse_empty_values(const std::vector<std::string>& args) {
+    for (const std::string& arg : args) {
+      if (arg == "--") break;
+      if (arg.size() > 3 && arg.starts_with("--") && arg.find('=') == arg.size() - 1) {
+        return fail(Code::kInvalid, "usage",
+                    fmt::format("{} needs a value", one_line(arg.substr(0, arg.size() - 1))));
+      }
+    }
+    return {};
+  }
+
+  const CLI::App* deepest() const {
+    const CLI::App* app = &app_;
+    while (!app->get_subcommands().empty()) app = app->get_subcommands().back();
+    return app;
+  }
+
+  // The parser's own words, made into ours: what is wrong, and what was probably meant.
+  Error explain(const CLI::ParseError& e) const {
+    const CLI::App* app = deepest();
+    const std::string where = app == &app_ ? "clusterctl" : path_of(app);
+    Error error{Code::kInvalid, "usage", one_line(e.what()), fmt::format("{} --help", where), {}};
+    std::vector<std::string> known;
+    // A word that is no command leaves the parser missing one: the word is the better news.
+    std::string word;
+    for (const std::string& extra : app_.remaining(true)) {
+      if (word.empty()) word = extra;
+    }
+    const bool missing = dynamic_cast<const CLI::RequiredError*>(&e) != nullptr;
+    const bool no_command = missing && app->get_require_subcommand_min() > 0 && !needs_option(*app);
+    if (no_command && word.empty()) {
+      collect(*app, false, known);
+      error.message = fmt::format("{} needs a command: {}", where, join(known, ", "));
+      return error;
+    }
+    if (missing && !no_command) return error;
+    if (!word.empty()) {
+      const bool option = word.starts_with("-");
+      for (const CLI::App* a = app; a; a = option ? a->get_parent() : nullptr)
+        collect(*a, option, known);
+      error.message = fmt::format("{} does not know \"{}\"", where, one_line(word));
+    }
+    if (word.size() > 1 && word[0] == '-') word = word.substr(0, word.find('='));
+    const std::string near = word.empty() ? "" : nearest(word, known);
+    if (!near.empty()) error.hint = fmt::format("did you mean {}? See {} --help", near, where);
+    return error;
+  }
+
+  static bool needs_option(const CLI::App& app) {
+    const auto options = app.get_options();
+    return std::any_of(options.begin(), options.end(),
+                       [](const CLI::Option* o) { return o->get_required() && o->count() == 0; });
+  }
+
+  static void collect(const CLI::App& app, bool options, std::vector<std::string>& out) {
+    if (options) {
+      for (const CLI::Option* o : app.get_options()) {
+        for (const std::string& name : o->get_lnames()) out.push_back("--" + name);
+      }
+      return;
+    }
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+      out.push_back(sub->get_name());
+    }
+  }
+
+  static std::string path_of(const CLI::App* app) {
+    std::string out = app->get_name();
+    for (const CLI::App* a = app->get_parent(); a; a = a->get_parent())
+      out = a->get_name() + " " + out;
+    return out;
+  }
+
+  CLI::App app_;
+  Command* chosen_ = nullptr;
+  Error error_;
+};
+
+std::string from_env(const Dependencies& d, const char* name, const std::string& given) {
+  if (!given.empty()) return given;
+  const auto it = d.env.find(name);
+  return it == d.env.end() ? "" : it->second;
+}
+
+Result<std::unique_ptr<client::RestClient>> connect(const Dependencies& d, const Globals& g) {
+  client::Settings settings;
+  settings.user_agent = "clusterctl/" + d.version;
+  auto endpoints = client::parse_endpoints(from_env(d, "CLUSTERCTL_SERVER", g.server));
+  if (!endpoints) return fail(endpoints.error());
+  settings.endpoints = std::move(*endpoints);
+  const std::string token_file = from_env(d, "CLUSTERCTL_TOKEN_FILE", g.token_file);
+  if (!token_file.empty()) {
+    auto token = client::read_token(token_file);
+    if (!token) return fail(token.error());
+    settings.token = std::move(*token);
+  }
+  return d.connect(std::move(settings));
+}
+
+Format format_of(const Globals& g) {
+  if (g.json || g.output == "json") return Format::kJson;
+  if (g.output == "yaml") return Format::kYaml;
+  if (g.output == "wide") return Format::kWide;
+  return g.output == "name" ? Format::kName : Format::kTable;
+}
+
+Result<int> run_command(Command& command, const Dependencies& d, const Globals& g, const Tree& tree,
+                        bool color, size_t& requested) {
+  auto rest = command.needs_server ? connect(d, g) : d.connect({});
+  if (!rest) return fail(rest.error());
+  Session session{d.terminal, **rest, d.timer, tree, d.version, format_of(g), g.quiet, color};
+  auto code = command.run(session);
+  requested = session.requested_nodes;
+  return code;
+}
+
+}  // namespace
+
+int run(const std::vector<std::string>& args, const Dependencies& d) {
+  Tree tree = make_tree();
+  Globals globals;
+  Parser parser(tree, globals);
+  std::string help;
+  const auto parsed = parser.parse(args, help);
+  const auto no_color = d.env.find("NO_COLOR");
+  const bool color = !globals.no_color && (no_color == d.env.end() || no_color->second.empty()) &&
+                     d.terminal.can_redraw();
+  if (!parsed) {
+    print_error(d.terminal, parsed.error(), 0, color);
+    return exit_code(parsed.error().code);
+  }
+  if (!help.empty()) {
+    d.terminal.out(help);
+    return kExitOk;
+  }
+  if (!parser.chosen()) return kExitUsage;
+  size_t requested = 0;
+  const auto code = run_command(*parser.chosen(), d, globals, tree, color, requested);
+  if (code) return *code;
+  print_error(d.terminal, code.error(), requested, color);
+  return exit_code(code.error().code);
+}
+
+int run(int argc, char** argv, char** env, const std::string& version) {
+  const auto terminal = make_system_terminal();
+  client::SystemTimer timer;
+  Dependencies d{*terminal, {}, version, client::make_curl_client, timer};
+  for (char** e = env; e && *e; ++e) {
+    const std::string_view entry(*e);
+    const size_t equals = entry.find('=');
+    if (equals != std::string_view::npos)
+      d.env.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
+  return run(args, d);
+}
+
+}  // namespace clusterctl::cli

@@ -1,0 +1,280 @@
+#include <fmt/format.h>
+
+#include "base/strings.h"
+#include "cli/attach.h"
+#include "cli/command.h"
+#include "cli/session.h"
+#include "cli/text.h"
+#include "client/sse_reader.h"
+
+namespace clusterctl::cli {
+namespace {
+
+std::string path_of(const std::string& id) {
+  return "/v1/jobs/" + client::escape(id);
+}
+
+std::string nodes_of(const Json& job) {
+  std::vector<std::string> names;
+  for (const Json& node : field(job, "nodes")) names.push_back(text(node, "name"));
+  if (names.size() > 4)
+    return join({names.begin(), names.begin() + 3}, ",") + fmt::format(" +{}", names.size() - 3);
+  return join(names, ",");
+}
+
+class JobLs final : public Command {
+ public:
+  JobLs() : Command("ls", "List jobs, the newest first") {
+    aliases = {"list"};
+    details =
+        "Columns: ID (prefixes of at least 4 characters, \"last\" and \"active\" are understood), "
+        "KIND,\n"
+        "STATE (queued, running, paused, succeeded, failed, cancelled, interrupted), NODES, "
+        "STARTED, TOOK,\n"
+        "and ERROR with the one line that says why.";
+  }
+  void options(Options& o) override {
+    o.value("--state", "STATE", state_, "only jobs in this state").choices = {
+        "queued", "running", "paused", "succeeded", "failed", "cancelled", "interrupted"};
+    o.value("--kind", "KIND", kind_,
+            "only jobs of this kind: commission, decommission, check, verify");
+    o.value("--node", "NODE", node_, "only jobs with this node");
+    o.number("--limit", "N", limit_, "at most so many");
+  }
+  Result<int> run(Session& session) override {
+    Query query;
+    if (!state_.empty()) query.emplace_back("state", state_);
+    if (!kind_.empty()) query.emplace_back("kind", kind_);
+    if (!node_.empty()) query.emplace_back("node", node_);
+    if (limit_) query.emplace_back("limit", std::to_string(*limit_));
+    auto answer = session.get("/v1/jobs", query);
+    if (!answer) return fail(answer.error());
+    const Json& jobs = field(*answer, "jobs");
+    if (session.structured()) {
+      session.data(jobs);
+      return kExitOk;
+    }
+    Table table({"ID", "KIND", "STATE", "NODES", "STARTED", "TOOK", "ERROR"});
+    for (const Json& job : jobs) {
+      if (session.names_only()) {
+        session.line(text(job, "id"));
+        continue;
+      }
+      table.add({text(job, "id"), text(job, "kind"), text(job, "state"), nodes_of(job),
+                 short_time(field(job, "started")),
+                 duration(field(job, "started"), field(job, "ended")), text(job, "error")});
+    }
+    if (!session.names_only()) session.terminal.out(table.render());
+    return kExitOk;
+  }
+
+ private:
+  std::string state_, kind_, node_;
+  std::optional<int64_t> limit_;
+};
+
+class JobInspect final : public Command {
+ public:
+  JobInspect() : Command("inspect", "What a job did, stage by stage and node by node") {
+    aliases = {"get", "show"};
+    details = "\"last\" is the newest job, \"active\" the one that runs.";
+  }
+  void options(Options& o) override {
+    o.argument("JOB", id_, "id, prefix of an id, last or active");
+  }
+  Result<int> run(Session& session) override {
+    auto job = session.get(path_of(id_));
+    if (!job) return fail(job.error());
+    if (session.structured()) {
+      session.data(*job);
+    } else if (session.names_only()) {
+      session.line(text(*job, "id"));
+    } else {
+      session.terminal.out(details_of(*job));
+    }
+    return kExitOk;
+  }
+
+ private:
+  static std::string details_of(const Json& job) {
+    std::string out;
+    const auto row = [&out](std::string_view key, const std::string& value) {
+      if (!value.empty()) out += fmt::format("{:<11}{}\n", fmt::format("{}:", key), value);
+    };
+    row("Job", text(job, "id"));
+    row("Title", text(job, "title"));
+    row("State", text(job, "state") +
+                     (field(job, "cancel_requested") == true && !is_final_state(text(job, "state"))
+                          ? " (cancel requested)"
+                          : ""));
+    row("Asked by", text(job, "initiator"));
+    row("Created", short_time(field(job, "created")));
+    row("Started", short_time(field(job, "started")));
+    row("Ended", short_time(field(job, "ended")));
+    row("Took", duration(field(job, "started"), field(job, "ended")));
+    const Json& waiting = field(job, "waiting");
+    if (waiting.is_object())
+      row("Waits for", fmt::format("job {} on {}", text(waiting, "job"), text(waiting, "node")));
+    row("Error", text(job, "error"));
+    row("Reason", text(job, "reason"));
+    row("Hint", text(job, "hint"));
+    Table stages({"STAGE", "STATE", "NODES", "TOOK", "RUN"});
+    for (const Json& s : field(job, "stages")) {
+      stages.add({text(s, "name"), text(s, "state"), std::to_string(field(s, "nodes").size()),
+                  duration(field(s, "started"), field(s, "ended")), text(s, "run")});
+    }
+    if (!stages.empty()) out += "\n" + stages.render();
+    out += "\n" + outcome_table(job);
+    for (const Json& w : field(job, "warnings")) {
+      const std::string node = text(w, "node");
+      out += fmt::format("warning: {}{}\n", node.empty() ? "" : node + ": ", text(w, "message"));
+    }
+    return out;
+  }
+
+  std::string id_;
+};
+
+class JobLogs final : public Command {
+ public:
+  JobLogs() : Command("logs", "Ansible's output of a job") {
+    aliases = {"log"};
+    details =
+        "With -f until the job ends; the exit code is then the job's. Ctrl-C only stops reading.";
+  }
+  void options(Options& o) override {
+    o.argument("JOB", id_, "id, prefix of an id, last (default) or active", false);
+    o.flag("-f,--follow", follow_, "go on until the job ends");
+  }
+  Result<int> run(Session& session) override {
+    if (id_.empty()) id_ = "last";
+    return follow_ ? follow(session) : print(session);
+  }
+
+ private:
+  // What nodes wrote may hold escape sequences: a terminal never gets them, a file gets the text as
+  // it is.
+  static void write(Session& session, std::string_view piece) {
+    session.terminal.out(session.terminal.can_redraw() ? clean_lines(piece) : std::string(piece));
+  }
+
+  Result<int> print(Session& session) {
+    std::string line;
+    const client::Request request{"GET", path_of(id_) + "/log", {}, std::nullopt, {}};
+    auto done = session.rest.stream(
+        request,
+        [&](std::string_view piece) {
+          line += piece;
+          if (const size_t end = line.rfind('\n');
+              end != std::string::npos || line.size() > (1 << 20)) {
+            const size_t whole = end == std::string::npos ? line.size() : end + 1;
+            write(session, std::string_view(line).substr(0, whole));
+            line.erase(0, whole);
+          }
+          return true;
+        },
+        [] { return true; });
+    if (!done) return fail(done.error());
+    write(session, line);
+    return kExitOk;
+  }
+
+  Result<int> follow(Session& session) {
+    auto job = session.get(path_of(id_));  // "last" must not become another job after a reconnect
+    if (!job) return fail(job.error());
+    const std::string id = text(*job, "id");
+    std::string state, error;
+    client::Follow what;
+    what.request.path = path_of(id) + "/log";
+    what.request.query = {{"follow", "true"}};
+    what.on_message = [&](const client::SseMessage& m) {
+      const auto data = parse_json_object(m.data, "log");
+      if (!data) return true;
+      if (m.event == "log") {
+        const Json& piece = field(*data, "text");
+        if (!piece.is_string()) return true;
+        std::string lines = piece.get<std::string>();
+        if (!lines.empty() && lines.back() != '\n') lines += '\n';
+        write(session, lines);
+      }
+      if (m.event != "end") return true;
+      state = text(*data, "state");
+      error = text(*data, "error");
+      return false;
+    };
+    session.terminal.watch_interrupts(true);
+    what.keep_going = [&] { return !session.terminal.interrupted(); };
+    what.on_lost = [&] { session.note("connection lost, reconnecting"); };
+    const auto ended = client::follow(session.rest, session.timer, std::move(what));
+    session.terminal.watch_interrupts(false);
+    if (!ended) return fail(ended.error());
+    if (!*ended) {
+      session.note(fmt::format("\ndetached; clusterctl job logs -f {} follows it again", id));
+      return kExitDetached;
+    }
+    if (state == "succeeded") return kExitOk;
+    return fail(Code::kJobFailed, "job_failed",
+                fmt::format("job {} {}{}{}", id, state, error.empty() ? "" : ": ", error),
+                "clusterctl job inspect " + id);
+  }
+
+  std::string id_;
+  bool follow_ = false;
+};
+
+class JobWait final : public Command {
+ public:
+  JobWait() : Command("wait", "Watch a job until it ends; the exit code is the job's") {
+    details = "Ctrl-C only stops watching.";
+  }
+  void options(Options& o) override {
+    o.argument("JOB", id_, "id, prefix of an id, last (default) or active", false);
+  }
+  Result<int> run(Session& session) override { return attach(session, id_.empty() ? "last" : id_); }
+
+ private:
+  std::string id_;
+};
+
+class JobCancel final : public Command {
+ public:
+  JobCancel() : Command("cancel", "Stop a job at its next task") {
+    details = "What it began is cleaned up; clusterctl job wait shows how that ends.";
+  }
+  void options(Options& o) override {
+    o.argument("JOB", id_, "id, prefix of an id, or active");
+    o.flag("--now", now_, "do not wait for the running task: end Ansible at once");
+  }
+  Result<int> run(Session& session) override {
+    Json body = Json::object();
+    if (now_) body["now"] = true;
+    auto job = session.call("POST", path_of(id_) + "/cancel", std::move(body));
+    if (!job) return fail(job.error());
+    const std::string id = text(*job, "id");
+    if (session.structured()) {
+      session.data(*job);
+    } else {
+      session.line(session.names_only() ? id : fmt::format("job {} is being cancelled", id));
+      session.next("clusterctl job wait " + id);
+    }
+    return kExitOk;
+  }
+
+ private:
+  std::string id_;
+  bool now_ = false;
+};
+
+}  // namespace
+
+Noun job_noun() {
+  Noun noun{"job", "The work: what runs, what ran, and how it ended", {"jobs"}, {}, nullptr};
+  noun.commands.push_back(std::make_unique<JobLs>());
+  noun.commands.push_back(std::make_unique<JobInspect>());
+  noun.commands.push_back(std::make_unique<JobLogs>());
+  noun.commands.push_back(std::make_unique<JobWait>());
+  noun.commands.push_back(std::make_unique<JobCancel>());
+  return noun;
+}
+
+}  // namespace clusterctl::cli

@@ -1,0 +1,18 @@
+// The commands of the noun `node`, one maker for each, for node.cpp to put together.
+#pragma once
+
+#include <string>
+
+#include "cli/command.h"
+
+namespace clusterctl::cli {
+
+CommandPtr make_node_add();
+CommandPtr make_node_ls();
+CommandPtr make_node_inspect();
+CommandPtr make_node_get();  // contiv's spelling: a list, or one node
+CommandPtr make_node_rm();
+CommandPtr make_node_label();
+CommandPtr make_node_work(const std::string& kind);  // check, commission, decommission, verify
+
+}  // namespace clusterctl::cli

@@ -1,0 +1,244 @@
+#include <fmt/format.h>
+
+#include "base/ids.h"
+#include "base/strings.h"
+#include "cli/attach.h"
+#include "cli/node_commands.h"
+#include "cli/plan_view.h"
+#include "cli/session.h"
+#include "cli/text.h"
+#include "cli/vars.h"
+
+namespace clusterctl::cli {
+namespace {
+
+constexpr int kTries = 5;
+
+std::string summary_of(const std::string& kind) {
+  if (kind == "check") return "See whether nodes can be commissioned; changes nothing on them";
+  if (kind == "commission")
+    return "Install the services of their group and capabilities, and verify them";
+  if (kind == "verify") return "Look whether the services of commissioned nodes are healthy";
+  return "Take nodes out of the cluster and remove what was installed";
+}
+
+std::string details_of(const std::string& kind) {
+  const std::string common =
+      "The command stays attached and shows progress; its exit code is the job's. Ctrl-C only "
+      "stops watching:\n"
+      "the job goes on, and clusterctl job wait watches it again.\n";
+  if (kind == "commission") {
+    return common +
+           "Without names: every accepted node that is not commissioned and whose own host group "
+           "is the given one;\n"
+           "the list is shown and must be confirmed (or --yes).\n"
+           "With names and without --host-group: the host group of each node's own record.\n"
+           "Examples: clusterctl node commission --host-group=service-master\n"
+           "          clusterctl node commission n4 -g service-worker -e '{\"docker_version\": "
+           "\"20.10\"}'";
+  }
+  if (kind == "decommission") {
+    return common +
+           "Always asks, unless --yes is given. A machine that will never answer: --force "
+           "--i-have-powered-it-off.";
+  }
+  return common + (kind == "check" ? "Without names: every accepted node."
+                                   : "Without names: every commissioned node.");
+}
+
+class NodeWork final : public Command {
+ public:
+  explicit NodeWork(const std::string& kind) : Command(kind, summary_of(kind)) {
+    details = details_of(kind);
+    commission_ = kind == "commission";
+    decommission_ = kind == "decommission";
+  }
+
+  void options(Options& o) override {
+    o.arguments("NAMES", names_, "names or ids of the nodes");
+    o.value("-l,--selector", "SELECTOR", selector_,
+            "nodes with these labels instead of names: k=v,k2!=v2");
+    if (commission_) {
+      o.value("-g,--host-group", "GROUP", group_,
+              "host group the nodes get: service-master, service-worker, …");
+      o.list("--capabilities,--capability", "NAMES", capabilities_,
+             "what the nodes may carry; default: those of the group", true);
+      o.value("--availability", "WORD", availability_,
+              "availability in the cluster from the first moment: active, pause, drain")
+          .choices = {"active", "pause", "drain"};
+      o.flag("--keep-on-failure", keep_, "leave a node that failed as it is, to look at it");
+    }
+    if (decommission_) {
+      o.value("--level", "LEVEL", level_,
+              "what is removed: membership, state (default), packages, images")
+          .choices = {"membership", "state", "packages", "images"};
+      o.flag("--i-have-powered-it-off", powered_off_,
+             "the machine is off and stays off: remove it through a survivor");
+    }
+    if (commission_ || decommission_) {
+      o.flag("--force", force_, "go on where a rule allows it: members missing, machine dead");
+      o.flag("--allow-outage", outage_, "accept that a service stops for a while");
+    }
+    o.list("-e,--extra-vars", "JSON", extra_vars_,
+           "Ansible variables of this job, a JSON object or @FILE; they win over all others");
+    o.list("--var", "K=VALUE", vars_, "one such variable; VALUE is JSON or text");
+    o.flag("--plan", plan_, "only show what would be done");
+    o.flag("--detach", detach_, "do not wait: print the job's id");
+    o.flag("--if-busy-refuse", refuse_busy_,
+           "refuse instead of waiting behind other work on the same nodes");
+    o.flag("-y,--yes", yes_, "do not ask");
+  }
+
+  Result<int> run(Session& session) override {
+    if (commission_ && names_.empty() && selector_.empty() && group_.empty()) {
+      return usage("name the nodes, or give a host group to commission all that wait for it",
+                   "clusterctl node commission NAME…, or --host-group=GROUP");
+    }
+    if (decommission_ && names_.empty() && selector_.empty()) {
+      return usage("name the nodes to decommission", "clusterctl node decommission NAME…");
+    }
+    const bool ask = !plan_ && !yes_ && (decommission_ || (commission_ && names_.empty()));
+    if (ask && !session.terminal.can_ask()) {
+      return usage("this needs a confirmation and there is no terminal to ask on",
+                   "give --yes, or look first with --plan");
+    }
+    if (auto named = name_all(session); !named) return fail(named.error());
+    auto body = request();
+    if (!body) return fail(body.error());
+    session.requested_nodes = names_.size();
+    if (plan_) return show_plan(session, std::move(*body));
+    if (ask) {
+      auto yes = confirm(session, *body);
+      if (!yes) return fail(yes.error());
+      if (!*yes) {
+        session.note("nothing was done");
+        return kExitRefused;
+      }
+    }
+    return start(session, std::move(*body));
+  }
+
+ private:
+  static tl::unexpected<Error> usage(std::string message, std::string hint) {
+    return fail(Code::kInvalid, "usage", std::move(message), std::move(hint));
+  }
+
+  // check and verify without names: all that can be meant.
+  Status name_all(Session& session) {
+    if (commission_ || decommission_ || !names_.empty() || !selector_.empty()) return {};
+    auto nodes = session.get_all("/v1/nodes", {}, "nodes");
+    if (!nodes) return fail(nodes.error());
+    for (const Json& node : *nodes) {
+      const std::string lifecycle = text(field(node, "status"), "lifecycle");
+      const bool wanted = name == "check" ? text(field(node, "spec"), "acceptance") != "rejected"
+                                          : lifecycle == "Allocated" || lifecycle == "Maintenance";
+      if (wanted) names_.push_back(text(node, "name"));
+    }
+    if (names_.empty()) {
+      return fail(Code::kRefused, "no_nodes",
+                  name == "check" ? "there are no nodes" : "no node is commissioned",
+                  name == "check" ? "clusterctl node add NAME --addr ADDRESS"
+                                  : "clusterctl node commission NAME…");
+    }
+    return {};
+  }
+
+  Result<Json> request() const {
+    Json body{{"kind", name}};
+    const auto put = [&body](const char* key, const auto& value) {
+      if (!value.empty()) body[key] = value;
+    };
+    put("nodes", names_);
+    put("selector", selector_);
+    put("host_group", group_);
+    put("capabilities", capabilities_);
+    put("availability", availability_);
+    put("level", level_);
+    const auto set = [&body](const char* key, bool value) {
+      if (value) body[key] = true;
+    };
+    set("force", force_);
+    set("powered_off", powered_off_);
+    set("allow_outage", outage_);
+    set("keep_on_failure", keep_);
+    if (refuse_busy_) body["if_busy"] = "refuse";
+    auto vars = parse_extra_vars(extra_vars_);
+    if (!vars) return vars;
+    auto more = parse_assignments(vars_, false);
+    if (!more) return more;
+    vars->update(*more);
+    put("vars", *vars);
+    return body;
+  }
+
+  Result<Json> ask_plan(Session& session, Json body) {
+    body["dry_run"] = true;
+    auto answer = session.call("POST", "/v1/jobs", std::move(body));
+    if (!answer) return answer;
+    return field(*answer, "plan");
+  }
+
+  Result<int> show_plan(Session& session, Json body) {
+    auto plan = ask_plan(session, std::move(body));
+    if (!plan) return fail(plan.error());
+    if (session.structured()) {
+      session.data(*plan);
+    } else if (session.names_only()) {
+      for (const std::string& node : plan_nodes(*plan)) session.line(node);
+    } else {
+      session.terminal.out(plan_text(*plan));
+      session.next("nothing was done; the same without --plan does it");
+    }
+    return kExitOk;
+  }
+
+  Result<bool> confirm(Session& session, const Json& body) {
+    auto plan = ask_plan(session, body);
+    if (!plan) return fail(plan.error());
+    session.terminal.err(plan_text(*plan));
+    const std::vector<std::string> nodes = plan_nodes(*plan);
+    const std::string list = nodes.empty() ? "these nodes" : join(nodes, ", ");
+    return session.terminal.confirm(
+        decommission_ ? fmt::format("Decommission {}?", list)
+                      : fmt::format("Commission {} ({})?", count(nodes.size(), "node"), list));
+  }
+
+  // With one key for all tries, so that an answer lost on the way does not start the work twice.
+  Result<int> start(Session& session, Json body) {
+    const std::map<std::string, std::string> headers{{"Idempotency-Key", random_hex(16)}};
+    auto job = session.call("POST", "/v1/jobs", body, headers);
+    for (int i = 1; i < kTries && !job && job.error().reason == "connection_lost"; ++i) {
+      session.timer.sleep(std::chrono::milliseconds{500});
+      job = session.call("POST", "/v1/jobs", body, headers);
+    }
+    if (!job) return fail(job.error());
+    for (const Json& w : field(*job, "warnings")) {
+      const std::string node = text(w, "node");
+      session.note(
+          fmt::format("warning: {}{}", node.empty() ? "" : node + ": ", text(w, "message")));
+    }
+    const std::string id = text(*job, "id");
+    if (!detach_) return attach(session, id);
+    if (session.structured()) {
+      session.data(*job);
+    } else {
+      session.line(session.names_only() ? id : fmt::format("job {}: {}", id, text(*job, "title")));
+      session.next(fmt::format("clusterctl job wait {}", id));
+    }
+    return kExitOk;
+  }
+
+  bool commission_ = false, decommission_ = false;
+  std::vector<std::string> names_, capabilities_, extra_vars_, vars_;
+  std::string selector_, group_, availability_, level_;
+  bool keep_ = false, powered_off_ = false, force_ = false, outage_ = false;
+  bool plan_ = false, detach_ = false, refuse_busy_ = false, yes_ = false;
+};
+
+}  // namespace
+
+CommandPtr make_node_work(const std::string& kind) {
+  return std::make_unique<NodeWork>(kind);
+}
+
+}  // namespace clusterctl::cli

@@ -1,0 +1,94 @@
+#include "cli/session.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "cli/text.h"
+#include "inventory/inventory.h"
+
+namespace clusterctl::cli {
+namespace {
+
+constexpr int kMaxPages = 10000;
+
+Result<Json> object_of(Result<client::Response> response, const std::string& server) {
+  if (!response) return fail(response.error());
+  if (response->json.is_object() || response->text.empty()) return std::move(response->json);
+  return fail(Code::kInternal, "bad_answer",
+              fmt::format("{} answered something unexpected", server),
+              "is it a clusterctl daemon? clusterctl version compares both sides");
+}
+
+std::string problem_line(const Problem& p) {
+  return clean(p.message) + (p.code.empty() ? "" : " [" + clean(p.code) + "]");
+}
+
+}  // namespace
+
+Result<Json> Session::get(const std::string& path, Query query) {
+  return object_of(rest.send({"GET", path, std::move(query), std::nullopt, {}}), rest.server());
+}
+
+Result<Json> Session::call(const std::string& method, const std::string& path, Json body,
+                           std::map<std::string, std::string> headers) {
+  client::Request request{method, path, {}, std::nullopt, std::move(headers)};
+  if (!body.is_null()) request.body = std::move(body);
+  return object_of(rest.send(request), rest.server());
+}
+
+Result<Json> Session::get_all(const std::string& path, Query query, const std::string& key) {
+  Json all = Json::array();
+  std::string after;
+  for (int page = 0; page < kMaxPages; ++page) {
+    Query q = query;
+    if (!after.empty()) q.emplace_back("after", after);
+    auto answer = get(path, q);
+    if (!answer) return answer;
+    for (const Json& item : field(*answer, key)) all.push_back(item);
+    const Json& next = field(*answer, "next");
+    if (!next.is_string() || next.get<std::string>().empty() || next.get<std::string>() == after)
+      break;
+    after = next.get<std::string>();
+  }
+  return all;
+}
+
+void Session::line(std::string_view text) {
+  terminal.out(std::string(text) + "\n");
+}
+void Session::note(std::string_view text) {
+  if (!quiet) terminal.err(std::string(text) + "\n");
+}
+void Session::next(std::string_view text) {
+  if (!quiet && !structured() && format != Format::kName) line("next: " + std::string(text));
+}
+
+void Session::data(const Json& value) {
+  terminal.out(format == Format::kYaml ? inventory::to_yaml(value) : dump_json(value, 2) + "\n");
+}
+
+void print_error(Terminal& terminal, const Error& error, size_t requested_nodes, bool color) {
+  const char* red = color ? "\x1b[31m" : "";
+  const char* off = color ? "\x1b[0m" : "";
+  std::string out = fmt::format("{}error:{} {}\n", red, off, clean(error.message));
+  std::map<std::string, std::vector<const Problem*>> by_node;
+  for (const Problem& p : error.problems) by_node[p.node].push_back(&p);
+  size_t nodes = 0;
+  for (const auto& [node, problems] : by_node) {
+    if (!node.empty()) ++nodes;
+    for (const Problem* p : problems) {
+      out += "  " + (node.empty() ? "" : clean(node) + ": ") + problem_line(*p) + "\n";
+      if (!p->hint.empty()) out += "      hint: " + clean(p->hint) + "\n";
+    }
+  }
+  if (nodes > 0) {
+    out += requested_nodes >= nodes
+               ? fmt::format("{} of {} refused\n", nodes, count(requested_nodes, "node"))
+               : fmt::format("{} refused\n", count(nodes, "node"));
+  }
+  if (!error.hint.empty()) out += "hint: " + clean(error.hint) + "\n";
+  terminal.err(out);
+}
+
+}  // namespace clusterctl::cli

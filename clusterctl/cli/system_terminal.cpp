@@ -1,0 +1,79 @@
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "base/files.h"
+#include "base/strings.h"
+#include "cli/terminal.h"
+
+namespace clusterctl::cli {
+namespace {
+
+class SystemTerminal final : public Terminal {
+ public:
+  ~SystemTerminal() override { watch_interrupts(false); }
+
+  void out(std::string_view text) override { (void)write_all(STDOUT_FILENO, text); }
+  void err(std::string_view text) override { (void)write_all(STDERR_FILENO, text); }
+
+  bool can_redraw() const override {
+    const char* term = std::getenv("TERM");
+    return isatty(STDOUT_FILENO) != 0 && term && std::string_view(term) != "dumb";
+  }
+  bool can_ask() const override { return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0; }
+  int width() const override { return size().ws_col > 0 ? size().ws_col : 80; }
+  int height() const override { return size().ws_row > 0 ? size().ws_row : 24; }
+
+  bool confirm(std::string_view question) override {
+    err(std::string(question) + " [y/N] ");
+    std::string answer;
+    char c = 0;
+    while (answer.size() < 64 && read(STDIN_FILENO, &c, 1) == 1 && c != '\n') answer += c;
+    answer = lower(trim(answer));
+    return answer == "y" || answer == "yes";
+  }
+
+  void watch_interrupts(bool on) override {
+    if (on == signals_.valid()) return;
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    if (on) {
+      pthread_sigmask(SIG_BLOCK, &set, nullptr);
+      signals_.reset(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
+    } else {
+      interrupted();  // what came meanwhile was meant for the wait
+      signals_.reset();
+      pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    }
+  }
+
+  bool interrupted() override {
+    signalfd_siginfo info;
+    while (signals_.valid() && read(signals_.get(), &info, sizeof info) == sizeof info)
+      seen_ = true;
+    return seen_;
+  }
+
+ private:
+  static winsize size() {
+    winsize w{};
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0) w = {};
+    return w;
+  }
+
+  Fd signals_;
+  bool seen_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Terminal> make_system_terminal() {
+  return std::make_unique<SystemTerminal>();
+}
+
+}  // namespace clusterctl::cli

@@ -1,0 +1,287 @@
+#include "client/curl_client.h"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/strings.h"
+
+namespace clusterctl::client {
+namespace {
+
+constexpr int kPollMs = 100;
+constexpr size_t kMaxErrorBody = 4 << 20;
+
+struct EasyDelete {
+  void operator()(CURL* h) const { curl_easy_cleanup(h); }
+};
+struct MultiDelete {
+  void operator()(CURLM* h) const { curl_multi_cleanup(h); }
+};
+struct ListDelete {
+  void operator()(curl_slist* l) const { curl_slist_free_all(l); }
+};
+using Easy = std::unique_ptr<CURL, EasyDelete>;
+using Multi = std::unique_ptr<CURLM, MultiDelete>;
+using List = std::unique_ptr<curl_slist, ListDelete>;
+
+// One transfer: what the callbacks of libcurl write into.
+struct Transfer {
+  CURL* handle = nullptr;
+  size_t limit = 0;
+  std::string body;  // everything, or only an error's when `receive` is set
+  const Receive* receive = nullptr;
+  bool too_large = false;
+  bool stopped = false;    // the receiver had enough
+  bool got_bytes = false;  // anything at all came back
+  std::string etag;
+  std::string content_type;
+
+  bool success() const {
+    long status = 0;
+    curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+    return status >= 200 && status < 300;
+  }
+};
+
+size_t on_body(char* data, size_t, size_t size, void* user) {
+  Transfer& t = *static_cast<Transfer*>(user);
+  if (t.receive && t.success()) {
+    if ((*t.receive)({data, size})) return size;
+    t.stopped = true;
+    return 0;
+  }
+  if (t.body.size() + size > t.limit) {
+    t.too_large = true;
+    return 0;
+  }
+  t.body.append(data, size);
+  return size;
+}
+
+size_t on_header(char* data, size_t, size_t size, void* user) {
+  Transfer& t = *static_cast<Transfer*>(user);
+  t.got_bytes = true;
+  const std::string_view line(data, size);
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return size;
+  const std::string name = lower(line.substr(0, colon));
+  if (name == "etag") t.etag = trim(line.substr(colon + 1));
+  if (name == "content-type") t.content_type = lower(trim(line.substr(colon + 1)));
+  return size;
+}
+
+class CurlClient final : public RestClient {
+ public:
+  explicit CurlClient(Settings settings) : settings_(std::move(settings)) {}
+
+  Result<Response> send(const Request& request) override {
+    Transfer t;
+    t.limit = settings_.max_answer_bytes;
+    if (auto done = try_all(request, t, nullptr); !done) return fail(done.error());
+    Response response;
+    long status = 0;
+    curl_easy_getinfo(t.handle, CURLINFO_RESPONSE_CODE, &status);
+    response.status = static_cast<int>(status);
+    response.etag = t.etag;
+    if (status < 200 || status >= 300) return fail(answer_error(response.status, t.body));
+    if (t.content_type.find("json") != std::string::npos) {
+      auto json = parse_json(t.body, "the daemon's answer", 128);
+      if (!json) {
+        Error error = json.error();
+        error.code = Code::kInternal;
+        error.hint = "is " + server() + " a clusterctl daemon?";
+        return fail(std::move(error));
+      }
+      response.json = std::move(*json);
+    }
+    response.text = std::move(t.body);
+    return response;
+  }
+
+  Status stream(const Request& request, const Receive& receive,
+                const KeepGoing& keep_going) override {
+    Transfer t;
+    t.limit = kMaxErrorBody;
+    t.receive = &receive;
+    if (auto done = try_all(request, t, &keep_going); !done) return done;
+    long status = 0;
+    curl_easy_getinfo(t.handle, CURLINFO_RESPONSE_CODE, &status);
+    if (t.stopped || (status >= 200 && status < 300)) return {};
+    return fail(answer_error(static_cast<int>(status), t.body));
+  }
+
+  std::string server() const override {
+    return settings_.endpoints.empty() ? "" : settings_.endpoints[current_].name;
+  }
+
+ private:
+  // Begins with the server that answered last and goes on to the next only when no connection was
+  // made.
+  Status try_all(const Request& request, Transfer& t, const KeepGoing* keep_going) {
+    std::optional<Error> first;
+    for (size_t i = 0; i < settings_.endpoints.size(); ++i) {
+      const size_t index = (current_ + i) % settings_.endpoints.size();
+      auto done = perform(settings_.endpoints[index], request, t, keep_going);
+      if (done || done.error().reason != "unreachable") {
+        current_ = index;
+        return done;
+      }
+      if (!first) first = done.error();
+    }
+    if (!first) first = Error{Code::kInvalid, "no_server", "no server is given", "", {}};
+    if (settings_.endpoints.size() > 1) {
+      first->message +=
+          fmt::format(" (and {} more did not answer)", settings_.endpoints.size() - 1);
+    }
+    return fail(std::move(*first));
+  }
+
+  Status perform(const Endpoint& endpoint, const Request& request, Transfer& t,
+                 const KeepGoing* keep_going) {
+    if (!easy_) easy_.reset(curl_easy_init());
+    if (!multi_) multi_.reset(curl_multi_init());
+    if (!easy_ || !multi_) return fail(Code::kInternal, "curl", "libcurl cannot be started");
+    CURL* h = easy_.get();
+    curl_easy_reset(h);
+    t.handle = h;
+    std::string body;
+    const List headers = prepare(h, endpoint, request, t, body, keep_going != nullptr);
+    const auto [code, given_up] = run(h, keep_going);
+    if (given_up || t.stopped) {
+      t.stopped = true;
+      return {};
+    }
+    return judge(code, endpoint, t);
+  }
+
+  List prepare(CURL* h, const Endpoint& endpoint, const Request& request, Transfer& t,
+               std::string& body, bool streaming) {
+    curl_easy_setopt(h, CURLOPT_URL, (endpoint.url + target(request)).c_str());
+    if (!endpoint.socket.empty()) {
+      curl_easy_setopt(h, CURLOPT_UNIX_SOCKET_PATH, endpoint.socket.c_str());
+    }
+    if (endpoint.local) curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
+    curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS,
+                     static_cast<long>(settings_.connect_timeout.count()));
+    if (streaming) {
+      curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, 1L);
+      curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, static_cast<long>(settings_.silence.count()));
+    } else {
+      curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, static_cast<long>(settings_.request_timeout.count()));
+    }
+    curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(h, CURLOPT_WRITEDATA, &t);
+    curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(h, CURLOPT_HEADERDATA, &t);
+    curl_easy_setopt(h, CURLOPT_USERAGENT, settings_.user_agent.c_str());
+    if (request.method != "GET") {
+      curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+    }
+    List list;
+    const auto add = [&list](const std::string& line) {
+      list.reset(curl_slist_append(list.release(), line.c_str()));
+    };
+    if (request.body) {
+      body = dump_json(*request.body);
+      curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+      curl_easy_setopt(h, CURLOPT_POSTFIELDS, body.c_str());
+      add("Content-Type: application/json");
+      add("Expect:");
+    }
+    if (!settings_.token.empty() && endpoint.socket.empty()) {
+      add("Authorization: Bearer " + settings_.token);
+    }
+    for (const auto& [name, value] : request.headers) add(name + ": " + one_line(value));
+    curl_easy_setopt(h, CURLOPT_HTTPHEADER, list.get());
+    return list;
+  }
+
+  // The transfer to its end, or until `keep_going` says no.
+  std::pair<CURLcode, bool> run(CURL* h, const KeepGoing* keep_going) {
+    CURLM* m = multi_.get();
+    curl_multi_add_handle(m, h);
+    CURLcode code = CURLE_FAILED_INIT;
+    bool given_up = false;
+    for (int running = 1; running != 0;) {
+      if (curl_multi_perform(m, &running) != CURLM_OK) break;
+      int left = 0;
+      while (const CURLMsg* message = curl_multi_info_read(m, &left)) {
+        if (message->msg == CURLMSG_DONE) code = message->data.result;
+      }
+      if (running == 0) break;
+      if (keep_going && !(*keep_going)()) {
+        given_up = true;
+        break;
+      }
+      if (curl_multi_poll(m, nullptr, 0, kPollMs, nullptr) != CURLM_OK) break;
+    }
+    curl_multi_remove_handle(m, h);
+    return {code, given_up};
+  }
+
+  Status judge(CURLcode code, const Endpoint& endpoint, const Transfer& t) {
+    if (code == CURLE_OK) return {};
+    if (t.too_large) {
+      return fail(Code::kTooLarge, "answer_too_large",
+                  fmt::format("the answer of {} is larger than {} bytes", endpoint.name, t.limit));
+    }
+    double connected = 0;
+    curl_easy_getinfo(t.handle, CURLINFO_CONNECT_TIME, &connected);
+    long os = 0;
+    curl_easy_getinfo(t.handle, CURLINFO_OS_ERRNO, &os);
+    const bool unreachable =
+        !t.got_bytes && (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST ||
+                         (code == CURLE_OPERATION_TIMEDOUT && connected == 0));
+    if (!unreachable) {
+      return fail(Code::kUnavailable, "connection_lost",
+                  fmt::format("the connection to {} was lost: {}", endpoint.name,
+                              one_line(curl_easy_strerror(code))));
+    }
+    if (os == EACCES || os == EPERM) {
+      return fail(Code::kForbidden, "no_permission",
+                  fmt::format("not allowed to use {}", endpoint.name),
+                  "run it as root or as a member of the group clusterctl");
+    }
+    const std::string why =
+        os != 0 ? std::strerror(static_cast<int>(os)) : curl_easy_strerror(code);
+    return fail(Code::kUnavailable, "unreachable",
+                fmt::format("no daemon answers at {}: {}", endpoint.name, one_line(why)),
+                "start it (systemctl start clusterctl), or name another with --server or "
+                "CLUSTERCTL_SERVER");
+  }
+
+  Error answer_error(int status, const std::string& body) const {
+    Error error = error_from_answer(status, body);
+    if (error.code == Code::kUnauthenticated && error.hint.empty()) {
+      error.hint = settings_.token.empty()
+                       ? "give the daemon's token file with --token-file or CLUSTERCTL_TOKEN_FILE"
+                       : "is it the token file of this daemon?";
+    }
+    if (status >= 300 && status < 400) {
+      error.message = fmt::format("{} answered with a redirect ({})", server(), status);
+      error.hint = "is it a clusterctl daemon?";
+    }
+    return error;
+  }
+
+  Settings settings_;
+  size_t current_ = 0;
+  Multi multi_;  // before easy_: a handle must go before the multi that holds its connection
+  Easy easy_;
+};
+
+}  // namespace
+
+std::unique_ptr<RestClient> make_curl_client(Settings settings) {
+  return std::make_unique<CurlClient>(std::move(settings));
+}
+
+}  // namespace clusterctl::client

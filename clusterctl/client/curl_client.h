@@ -1,0 +1,28 @@
+// RestClient through libcurl: Unix socket or TCP, bearer token, several servers (the first that
+// answers is kept). Connecting takes at most 3 s, answers have a limit in size and time, redirects
+// are not followed, proxies are never used for local servers. One thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/endpoint.h"
+#include "client/rest_client.h"
+
+namespace clusterctl::client {
+
+struct Settings {
+  std::vector<Endpoint> endpoints;
+  std::string token;  // empty: none
+  std::string user_agent = "clusterctl";
+  std::chrono::milliseconds connect_timeout{3000};
+  std::chrono::milliseconds request_timeout{60000};
+  std::chrono::seconds silence{
+      45};  // a stream without a byte for so long is dead: heartbeats come every 15 s
+  size_t max_answer_bytes = 64 << 20;  // of send()
+};
+std::unique_ptr<RestClient> make_curl_client(Settings settings);
+
+}  // namespace clusterctl::client

@@ -1,0 +1,194 @@
+// Accepting and cancelling work: from a request to a queued job, all problems first, nothing
+// changed by a refusal.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ansible/render.h"
+#include "base/strings.h"
+#include "base/time.h"
+#include "controller/controller.h"
+#include "fleet/operation.h"
+#include "job/finish.h"
+#include "plan/plan.h"
+
+namespace clusterctl::controller {
+namespace {
+
+using std::chrono::hours;
+
+constexpr hours kIdempotencyKept{24};
+
+plan::SpecChange spec_of(const fleet::Node& node) {
+  return {node.spec.host_group, node.spec.capabilities, node.spec.availability};
+}
+
+job::StageStatus pending(const plan::Stage& def) {
+  job::StageStatus stage;
+  stage.def = def;
+  return stage;
+}
+
+}  // namespace
+
+// A node that another job of the same kind works on is a duplicate; another kind waits, or is
+// refused on request.
+Status Controller::check_busy(const State& now, const plan::Request& request) const {
+  for (const std::string& ref : request.nodes) {
+    const auto node = now.fleet->find(ref);
+    if (!node) continue;  // the plan reports it
+    for (const auto& [id, job] : now.jobs) {
+      if (job::is_final(job->state) || !job->outcome((*node)->id)) continue;
+      if (job->kind == request.kind) {
+        return fail(Code::kConflict, "duplicate",
+                    fmt::format("node {} is already in job {} ({}, {})", (*node)->name, id,
+                                job->kind, to_word(job->state)),
+                    fmt::format("follow it: clusterctl job logs -f {}", id));
+      }
+      if (request.if_busy == "refuse") {
+        return fail(Code::kConflict, "busy",
+                    fmt::format("node {} is held by job {} ({})", (*node)->name, id, job->kind),
+                    fmt::format("wait for it: clusterctl job wait {}", id));
+      }
+    }
+  }
+  return {};
+}
+
+Result<Accepted> Controller::create_job(const Json& body, const std::string& initiator,
+                                        const std::string& key) {
+  auto request = plan::parse_request(body);
+  if (!request) return fail(request.error());
+  if (auto ok = ansible::check_var_names(request->vars, "vars"); !ok) return fail(ok.error());
+
+  MutexLock lock(mutex_);
+  const auto now = state();
+  if (!key.empty()) {
+    for (const auto& [id, job] : now->jobs) {
+      if (job->idempotency_key != key || deps_.clock.now() - job->created > kIdempotencyKept)
+        continue;
+      if (job->kind != request->kind) {
+        return fail(Code::kConflict, "idempotency_key",
+                    fmt::format("this Idempotency-Key was used for job {} ({})", id, job->kind),
+                    "use a new key for another request");
+      }
+      return Accepted{*job, {}, true};
+    }
+  }
+  if (!request->dry_run) {
+    if (auto ok = check_busy(*now, *request); !ok) return fail(ok.error());
+  }
+  auto plan = plan::make_plan(*now->fleet, deps_.catalog, *request);
+  if (!plan) return fail(plan.error());
+  if (request->dry_run) return Accepted{std::nullopt, plan::to_json(*plan, *now->fleet), false};
+  *request = plan::pinned(*request, *plan,
+                          *now->fleet);  // what is meant now, also when the job starts later
+  if (auto ok = check_busy(*now, *request); !ok) return fail(ok.error());
+  auto job = accept(*request, *plan, initiator, key);
+  if (!job) return fail(job.error());
+  return Accepted{std::move(*job), {}, false};
+}
+
+Result<job::Job> Controller::accept(const plan::Request& request, const plan::Plan& plan,
+                                    const std::string& initiator, const std::string& key) {
+  const auto snapshot = fleet();
+  job::Job job;
+  job.id = deps_.ids.ulid();
+  job.kind = plan.kind;
+  job.title = plan.title;
+  job.initiator = initiator;
+  job.idempotency_key = key;
+  job.request = request;
+  job.created = deps_.clock.now();
+  job.roles = plan.roles;
+  job.changes = plan.changes;
+  job.cleanup = plan.cleanup;
+  job.warnings = plan.warnings;
+  for (const plan::Stage& stage : plan.stages) job.stages.push_back(pending(stage));
+
+  Change change;
+  auto vars = hide(request.vars, "job." + job.id, change);
+  if (!vars) return fail(vars.error());
+  job.request.vars = std::move(*vars);
+  for (const std::string& id : plan.targets) {
+    const fleet::Node& before = snapshot->nodes.at(id);
+    job::NodeOutcome outcome;
+    outcome.node = id;
+    outcome.name = before.name;
+    job.nodes.push_back(std::move(outcome));
+    const auto wanted = plan.changes.find(id);
+    if (wanted == plan.changes.end() || !job::start_event(plan.kind))
+      continue;  // looking changes nothing
+    job.undo[id] = spec_of(before);
+    fleet::Node after = before;
+    fleet::NodeSpec spec = before.spec;
+    spec.host_group = wanted->second.host_group;
+    spec.capabilities = wanted->second.capabilities;
+    spec.availability = wanted->second.availability;
+    if (fleet::set_spec(after, std::move(spec))) change.nodes[id] = std::move(after);
+  }
+  change.jobs[job.id] = job;
+  change.events.push_back({0, {}, "job.queued", "", job.id, job.title});
+  if (auto done = commit(std::move(change)); !done) return fail(done.error());
+  return job;
+}
+
+Result<job::Job> Controller::cancel_job(std::string_view ref, bool now_wanted) {
+  const auto found = find_job(ref);
+  if (!found) return fail(found.error());
+  MutexLock lock(mutex_);
+  const auto current_job = current((*found)->id);
+  if (!current_job || job::is_final(current_job->state)) {
+    return fail(Code::kConflict, "ended",
+                fmt::format("job {} has ended: {}", (*found)->id, to_word((*found)->state)));
+  }
+  job::Job job = *current_job;
+  job.cancel_requested = true;
+  job.cancel_now = job.cancel_now || now_wanted;
+  ++job.resource_version;
+  Change change;
+  change.events.push_back(
+      {0, {}, "job.stage", "", job.id, now_wanted ? "cancel now requested" : "cancel requested"});
+  if (job.state == job::State::kQueued) {  // nothing was begun: it ends here
+    job.reason = "cancelled";
+    job.error = "cancelled before it started";
+    end_unstarted(job, job::State::kCancelled, change);
+  }
+  change.jobs[job.id] = job;
+  if (auto done = commit(std::move(change)); !done) return fail(done.error());
+  for (const job::StageStatus& stage : job.stages) {
+    if (stage.run.empty() || stage.closing || is_final(stage.state)) continue;
+    if (auto asked = deps_.runs.cancel(stage.run, job.cancel_now); !asked)
+      return fail(asked.error());
+  }
+  return job;
+}
+
+// A job that ends without having started: its nodes get back what the acceptance changed.
+void Controller::end_unstarted(job::Job& job, job::State final_state, Change& change) {
+  const auto snapshot = fleet();
+  job.state = final_state;
+  job.ended = deps_.clock.now();
+  for (job::NodeOutcome& n : job.nodes) n.state = job::OutcomeState::kUntouched;
+  for (job::StageStatus& s : job.stages) s.state = job::StageState::kSkipped;
+  for (const auto& [id, undo] : job.undo) {
+    const auto it = snapshot->nodes.find(id);
+    if (it == snapshot->nodes.end()) continue;
+    fleet::Node node = it->second;
+    fleet::NodeSpec spec = node.spec;
+    spec.host_group = undo.host_group;
+    spec.capabilities = undo.capabilities;
+    spec.availability = undo.availability;
+    if (fleet::set_spec(node, std::move(spec))) change.nodes[id] = std::move(node);
+  }
+  forget_job_secrets(job, change);
+  change.events.push_back({0, {}, "job.ended", "", job.id, job.error});
+}
+
+void Controller::forget_job_secrets(const job::Job& job, Change& change) {
+  for (const std::string& name : secret_references(job.request.vars)) {
+    if (name.starts_with("job." + job.id)) change.secrets[name] = std::nullopt;
+  }
+}
+
+}  // namespace clusterctl::controller

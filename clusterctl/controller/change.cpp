@@ -1,0 +1,29 @@
+#include "controller/change.h"
+
+namespace clusterctl::controller {
+
+State apply(const State& state, const Change& change) {
+  State next = state;
+  auto fleet = std::make_shared<fleet::Snapshot>(*state.fleet);
+  ++fleet->revision;
+  for (const auto& [id, node] : change.nodes) fleet->nodes[id] = node;
+  for (const std::string& id : change.removed_nodes) fleet->nodes.erase(id);
+  if (change.globals) {
+    fleet->globals = *change.globals;
+    ++next.globals_revision;
+  }
+  if (change.cluster) fleet->cluster = *change.cluster;
+  for (const auto& [id, job] : change.jobs) next.jobs[id] = std::make_shared<job::Job>(job);
+  for (const std::string& id : change.removed_jobs) next.jobs.erase(id);
+  for (const auto& [name, value] : change.secrets) {
+    if (value) {
+      next.secrets[name] = *value;
+    } else {
+      next.secrets.erase(name);
+    }
+  }
+  next.fleet = std::move(fleet);
+  return next;
+}
+
+}  // namespace clusterctl::controller

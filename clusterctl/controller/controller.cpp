@@ -1,0 +1,253 @@
+#include "controller/controller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ansible/render.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "controller/node_change.h"
+#include "fleet/node_json.h"
+#include "fleet/operation.h"
+
+namespace clusterctl::controller {
+namespace {
+
+Status check_version(const fleet::Node& node, const IfMatch& if_match) {
+  const auto version = static_cast<int64_t>(node.resource_version);
+  if (!if_match || std::find(if_match->begin(), if_match->end(), version) != if_match->end())
+    return {};
+  return fail(Code::kStale, "stale",
+              fmt::format("node {} is at version {} by now", node.name, version),
+              "read it again and repeat the change");
+}
+
+Event node_event(std::string type, const fleet::Node& node, std::string message) {
+  Event e;
+  e.type = std::move(type);
+  e.node = node.name;
+  e.message = std::move(message);
+  return e;
+}
+
+}  // namespace
+
+Controller::Controller(Deps deps)
+    : deps_(std::move(deps)),
+      secret_names_(deps_.variables.no_log),
+      writer_(deps_.store, deps_.clock, events_) {}
+
+Controller::~Controller() {
+  stop();
+}
+
+Status Controller::commit(Change change) {
+  auto done = writer_.commit(std::move(change));
+  if (done) {
+    dirty_ = true;
+    changed_.notify_all();
+  }
+  return done;
+}
+
+Result<Json> Controller::hide(const Json& vars, const std::string& scope, Change& change) const {
+  std::map<std::string, Json> values;
+  auto hidden = hide_secrets(vars, secret_names_, scope, state()->secrets, values);
+  for (auto& [name, value] : values) change.secrets[name] = std::move(value);
+  return hidden;
+}
+
+void Controller::add_events(Change& change, const fleet::Node& before, const fleet::Node& after,
+                            const std::string& job) const {
+  const auto add = [&](Event e) {
+    e.job = job;
+    change.events.push_back(std::move(e));
+  };
+  if (before.status.lifecycle != after.status.lifecycle) {
+    add(node_event("node.lifecycle", after,
+                   fmt::format("{} → {}", fleet::word(before.status.lifecycle),
+                               fleet::word(after.status.lifecycle))));
+  }
+  for (const fleet::Condition& c : after.status.conditions) {
+    if (!fleet::has_condition(before.status, c.type))
+      add(node_event("node.condition", after, c.type + ": " + c.reason));
+  }
+  for (const fleet::Condition& c : before.status.conditions) {
+    if (!fleet::has_condition(after.status, c.type))
+      add(node_event("node.condition", after, c.type + " cleared"));
+  }
+  if (before.generation != after.generation) add(node_event("node.updated", after, "spec changed"));
+}
+
+Result<fleet::Node> Controller::add_node(const Json& body) {
+  auto request = fleet::parse_new_node(body);
+  if (!request) return fail(request.error());
+  if (auto ok = ansible::check_var_names(request->spec.vars, "spec.vars"); !ok)
+    return fail(ok.error());
+  if (!request->spec.host_group.empty() && !deps_.catalog.host_group(request->spec.host_group)) {
+    return fail(Code::kInvalid, "unknown_host_group",
+                fmt::format("there is no host group \"{}\"", request->spec.host_group),
+                "known: " + join(deps_.catalog.host_group_names(), ", "));
+  }
+  MutexLock lock(mutex_);
+  Change change;
+  const auto snapshot = fleet();
+  auto node = fleet::add_node(*snapshot, *request, deps_.ids.node_id(), deps_.clock.now());
+  if (!node) return node;
+  auto vars = hide(node->spec.vars, "node." + node->id, change);
+  if (!vars) return fail(vars.error());
+  node->spec.vars = std::move(*vars);
+  change.nodes[node->id] = *node;
+  change.events.push_back(node_event("node.added", *node, node->spec.addr));
+  if (auto done = commit(std::move(change)); !done) return fail(done.error());
+  return node;
+}
+
+Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& patch,
+                                           const IfMatch& if_match) {
+  MutexLock lock(mutex_);
+  const auto snapshot = fleet();
+  const auto found = snapshot->find(ref);
+  if (!found) return fail(found.error());
+  if (auto ok = check_version(**found, if_match); !ok) return fail(ok.error());
+  fleet::Node node = **found;
+  Change change;
+  Json hidden = patch;
+  if (patch.is_object() && patch.contains("spec") && patch["spec"].is_object() &&
+      patch["spec"].contains("vars") && patch["spec"]["vars"].is_object()) {
+    if (auto ok = ansible::check_var_names(patch["spec"]["vars"], "spec.vars"); !ok)
+      return fail(ok.error());
+    auto vars = hide(patch["spec"]["vars"], "node." + node.id, change);
+    if (!vars) return fail(vars.error());
+    hidden["spec"]["vars"] = std::move(*vars);
+  }
+  auto changed = fleet::patch_node(*snapshot, node, hidden, deps_.clock.now());
+  if (!changed) return fail(changed.error());
+  if (!node.spec.host_group.empty() && !deps_.catalog.host_group(node.spec.host_group)) {
+    return fail(Code::kInvalid, "unknown_host_group",
+                fmt::format("there is no host group \"{}\"", node.spec.host_group),
+                "known: " + join(deps_.catalog.host_group_names(), ", "));
+  }
+  if (!*changed && change.secrets.empty()) return node;
+  const auto still = secret_references(node.spec.vars);
+  for (const std::string& name : secret_references((*found)->spec.vars)) {
+    if (!still.count(name)) change.secrets[name] = std::nullopt;
+  }
+  add_events(change, **found, node, "");
+  change.nodes[node.id] = node;
+  if (auto done = commit(std::move(change)); !done) return fail(done.error());
+  return node;
+}
+
+Status Controller::remove_node(std::string_view ref, const IfMatch& if_match) {
+  MutexLock lock(mutex_);
+  const auto now = state();
+  const auto found = now->fleet->find(ref);
+  if (!found) return fail(found.error());
+  const fleet::Node& node = **found;
+  if (auto ok = check_version(node, if_match); !ok) return ok;
+  if (auto ok = fleet::check_removable(node); !ok) return ok;
+  for (const auto& [id, job] : now->jobs) {
+    if (!job::is_final(job->state) && job->outcome(node.id)) {
+      return fail(Code::kConflict, "busy",
+                  fmt::format("job {} ({}) works on node {}", id, job->kind, node.name),
+                  fmt::format("wait for it: clusterctl job wait {}", id));
+    }
+  }
+  Change change;
+  change.removed_nodes.insert(node.id);
+  for (const std::string& name : secret_references(node.spec.vars))
+    change.secrets[name] = std::nullopt;
+  change.events.push_back(node_event("node.removed", node, node.spec.addr));
+  return commit(std::move(change));
+}
+
+Result<std::vector<Problem>> Controller::set_globals(const Json& vars, bool merge) {
+  if (!vars.is_object())
+    return fail(Code::kInvalid, "not_an_object", "global variables must be a JSON object");
+  if (auto ok = ansible::check_var_names(vars, "globals"); !ok) return fail(ok.error());
+  MutexLock lock(mutex_);
+  const auto now = state();
+  Change change;
+  auto hidden = hide(vars, "globals", change);
+  if (!hidden) return fail(hidden.error());
+  Json next = merge ? now->fleet->globals : Json::object();
+  for (const auto& [name, value] : hidden->items()) {
+    if (merge && value.is_null()) {
+      next.erase(name);
+    } else {
+      next[name] = value;
+    }
+  }
+  const auto still = secret_references(next);
+  for (const std::string& name : secret_references(now->fleet->globals)) {
+    if (!still.count(name)) change.secrets[name] = std::nullopt;
+  }
+  std::vector<Problem> warnings;
+  for (const auto& [name, value] : vars.items()) {
+    if (value.is_null() || deps_.variables.known.count(name) || deps_.variables.known.empty())
+      continue;
+    const std::string near =
+        nearest(name, {deps_.variables.known.begin(), deps_.variables.known.end()});
+    warnings.push_back({"unknown_variable", fmt::format("no role knows the variable \"{}\"", name),
+                        near.empty() ? "" : fmt::format("did you mean \"{}\"?", near), ""});
+  }
+  change.globals = std::move(next);
+  change.events.push_back(
+      {0, {}, "globals.updated", "", "", fmt::format("{} variables", change.globals->size())});
+  if (auto done = commit(std::move(change)); !done) return fail(done.error());
+  return warnings;
+}
+
+Result<std::shared_ptr<const job::Job>> Controller::find_job(std::string_view ref) const {
+  const auto now = state();
+  const auto& jobs = now->jobs;
+  if (ref == "last" && !jobs.empty()) return jobs.rbegin()->second;
+  if (ref == "active") {
+    for (auto it = jobs.rbegin(); it != jobs.rend(); ++it) {
+      if (!job::is_final(it->second->state)) return it->second;
+    }
+    return fail(Code::kNotFound, "no_active_job", "no job is active",
+                "clusterctl job ls shows the ended ones");
+  }
+  const auto first = jobs.lower_bound(std::string(ref));
+  const bool hit = first != jobs.end() && first->first.starts_with(ref) &&
+                   (ref.size() >= 4 || first->first == ref);
+  if (!hit)
+    return fail(Code::kNotFound, "no_such_job",
+                fmt::format("there is no job \"{}\"", one_line(ref)),
+                "clusterctl job ls lists them");
+  if (const auto second = std::next(first);
+      first->first != ref && second != jobs.end() && second->first.starts_with(ref)) {
+    return fail(Code::kInvalid, "ambiguous",
+                fmt::format("\"{}\" fits {} and {}", ref, first->first, second->first),
+                "give more characters");
+  }
+  return first->second;
+}
+
+std::optional<job::Conflict> Controller::waiting_for(const job::Job& job) const {
+  if (job.state != job::State::kQueued) return std::nullopt;
+  const auto now = state();
+  std::vector<const job::Job*> open;
+  size_t index = 0;
+  for (const auto& [id, other] : now->jobs) {
+    if (job::is_final(other->state)) continue;
+    if (id == job.id) index = open.size();
+    open.push_back(other.get());
+  }
+  return index < open.size() ? job::blocked_by(open, index) : std::nullopt;
+}
+
+std::optional<job::Job> Controller::current(const std::string& job_id) const {
+  const auto now = state();
+  const auto it = now->jobs.find(job_id);
+  return it == now->jobs.end() ? std::nullopt : std::optional(*it->second);
+}
+
+Result<job::Resolved> Controller::resolve(const Json& vars) const {
+  return resolve_secrets(vars, state()->secrets);
+}
+
+}  // namespace clusterctl::controller

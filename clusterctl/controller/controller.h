@@ -1,0 +1,126 @@
+// The controller: keeps the fleet, accepts work, runs jobs. The only writer: every change of any
+// record goes through here, is committed durably and then published as an immutable State. All
+// functions may be called from any thread; readers never wait for writers.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/annotations.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/ids.h"
+#include "catalog/catalog.h"
+#include "controller/change.h"
+#include "controller/event_log.h"
+#include "controller/secrets.h"
+#include "controller/writer.h"
+#include "job/host.h"
+#include "job/locks.h"
+#include "run/runs.h"
+#include "store/store.h"
+
+namespace clusterctl::controller {
+
+struct Settings {
+  std::string cluster_name =
+      "default";  // of a new cluster; later changes go through the cluster record
+  int max_parallel_runs = 2;
+  size_t keep_jobs = 500;  // ended jobs kept, with their logs
+  job::RunDefaults run_defaults;
+};
+
+struct Deps {
+  store::Store& store;
+  run::Runs& runs;
+  const catalog::Catalog& catalog;
+  const Clock& clock;
+  Ids& ids;
+  RoleVariables variables;
+  Settings settings;
+};
+
+// What create_job answers: the job, or for a dry run the plan.
+struct Accepted {
+  std::optional<job::Job> job;
+  Json plan;              // of a dry run
+  bool repeated = false;  // the same Idempotency-Key had made this job before
+};
+
+// Versions of the record that the caller accepts; nullopt: any.
+using IfMatch = std::optional<std::vector<int64_t>>;
+
+class Controller final : public job::Host {
+ public:
+  explicit Controller(Deps deps);
+  ~Controller() override;
+
+  // Loads the store, takes over jobs of the last daemon, starts the scheduler. Call once.
+  Status start();
+  // Stops stepping; playbook runs go on and are taken over by the next daemon.
+  void stop();
+
+  std::shared_ptr<const State> state() const { return writer_.state(); }
+  EventLog& events() { return events_; }
+  const catalog::Catalog& catalog() const { return deps_.catalog; }
+  const Settings& settings() const { return deps_.settings; }
+  fs::path run_dir(const std::string& run_id) const { return deps_.runs.dir(run_id); }
+
+  Result<fleet::Node> add_node(const Json& body);
+  Result<fleet::Node> patch_node(std::string_view ref, const Json& patch, const IfMatch& if_match);
+  Status remove_node(std::string_view ref, const IfMatch& if_match);
+
+  // `merge`: null removes a name; else everything is replaced. Answers the warnings (names no role
+  // knows).
+  Result<std::vector<Problem>> set_globals(const Json& vars, bool merge);
+
+  Result<Accepted> create_job(const Json& body, const std::string& initiator,
+                              const std::string& idempotency_key);
+  Result<job::Job> cancel_job(std::string_view ref, bool now);
+  // Id, unambiguous prefix of at least 4 characters, "last" or "active".
+  Result<std::shared_ptr<const job::Job>> find_job(std::string_view ref) const;
+  std::optional<job::Conflict> waiting_for(const job::Job& job) const;
+
+  // job::Host, for steppers.
+  std::shared_ptr<const fleet::Snapshot> fleet() const override { return state()->fleet; }
+  Status propose(const job::Proposal& proposal) override;
+  std::optional<job::Job> current(const std::string& job_id) const override;
+  Result<job::Resolved> resolve(const Json& vars) const override;
+
+ private:
+  Status first_start() REQUIRES(mutex_);
+  Status commit(Change change) REQUIRES(mutex_);
+  Result<Json> hide(const Json& vars, const std::string& scope, Change& change) const;
+  Result<job::Job> accept(const plan::Request& request, const plan::Plan& plan,
+                          const std::string& initiator, const std::string& idempotency_key)
+      REQUIRES(mutex_);
+  Status check_busy(const State& state, const plan::Request& request) const;
+  void add_events(Change& change, const fleet::Node& before, const fleet::Node& after,
+                  const std::string& job) const;
+
+  void end_unstarted(job::Job& job, job::State final_state, Change& change) REQUIRES(mutex_);
+  static void forget_job_secrets(const job::Job& job, Change& change);
+
+  void schedule(std::stop_token stop);
+  bool start_next() REQUIRES(mutex_);
+  void begin(const job::Job& queued) REQUIRES(mutex_);
+  void launch(job::Job job) REQUIRES(mutex_);
+  void forget_old_jobs() REQUIRES(mutex_);
+
+  Deps deps_;
+  SecretNames secret_names_;
+  EventLog events_;
+  Mutex mutex_;
+  Writer writer_;  // commits under mutex_
+  CondVar changed_;
+  bool dirty_ GUARDED_BY(mutex_) = false;  // something happened that may let a job start
+  std::map<std::string, std::jthread> steppers_ GUARDED_BY(mutex_);
+  std::vector<std::jthread> ended_ GUARDED_BY(mutex_);
+  std::jthread scheduler_;
+};
+
+}  // namespace clusterctl::controller

@@ -1,0 +1,225 @@
+// Running jobs: which may start, starting them, taking over those of the last daemon, and storing
+// what their steppers propose.
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "controller/controller.h"
+#include "controller/node_change.h"
+#include "fleet/operation.h"
+#include "job/finish.h"
+#include "job/stepper.h"
+#include "plan/plan.h"
+
+namespace clusterctl::controller {
+
+Status Controller::start() {
+  {
+    MutexLock lock(mutex_);
+    if (auto done = writer_.load(); !done) return done;
+    if (auto done = first_start(); !done) return done;
+    for (const auto& [id, job] : state()->jobs) {
+      if (job->state != job::State::kRunning) continue;
+      log::info("taking over job {} ({})", id, job->title);
+      launch(*job);
+    }
+    dirty_ = true;
+  }
+  scheduler_ = std::jthread([this](std::stop_token stop) { schedule(stop); });
+  return {};
+}
+
+Status Controller::first_start() {
+  Change change;
+  if (state()->fleet->cluster.id.empty()) {
+    fleet::Cluster cluster;
+    cluster.id = deps_.ids.node_id();
+    cluster.name = deps_.settings.cluster_name;
+    change.cluster = cluster;
+  }
+  change.events.push_back(
+      {0,
+       {},
+       "daemon.started",
+       "",
+       "",
+       fmt::format("{} nodes, {} jobs", state()->fleet->nodes.size(), state()->jobs.size())});
+  return commit(std::move(change));
+}
+
+void Controller::stop() {
+  scheduler_.request_stop();
+  changed_.notify_all();
+  if (scheduler_.joinable()) scheduler_.join();
+  std::map<std::string, std::jthread> steppers;
+  std::vector<std::jthread> ended;
+  {
+    MutexLock lock(mutex_);
+    steppers.swap(steppers_);
+    ended.swap(ended_);
+  }
+  for (auto& [id, thread] : steppers) thread.request_stop();
+  // Joined by their destructors: a stepper that is told to stop leaves its run behind within
+  // moments.
+}
+
+void Controller::schedule(std::stop_token stop) {
+  std::stop_callback wake(stop, [this] { changed_.notify_all(); });
+  while (!stop.stop_requested()) {
+    std::vector<std::jthread> ended;
+    {
+      MutexLock lock(mutex_);
+      while (!dirty_ && ended_.empty() && !stop.stop_requested()) {
+        changed_.wait_until(mutex_, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+      }
+      if (stop.stop_requested()) return;
+      dirty_ = false;
+      ended.swap(ended_);
+      while (start_next()) {
+      }
+      forget_old_jobs();
+    }
+  }
+}
+
+// Starts the oldest job that nothing stands in the way of. False: none can start now.
+bool Controller::start_next() {
+  const auto now = state();
+  std::vector<const job::Job*> open;
+  int running = 0;
+  for (const auto& [id, job] : now->jobs) {
+    if (job::is_final(job->state)) continue;
+    open.push_back(job.get());
+    running += job->state == job::State::kRunning;
+  }
+  if (running >= deps_.settings.max_parallel_runs) return false;
+  for (size_t i = 0; i < open.size(); ++i) {
+    if (open[i]->state != job::State::kQueued || job::blocked_by(open, i)) continue;
+    begin(*open[i]);
+    return true;
+  }
+  return false;
+}
+
+// The fleet may have changed since the job was accepted: it is validated again in full, and planned
+// on what is true now.
+void Controller::begin(const job::Job& queued) {
+  job::Job job = queued;
+  Change change;
+  const auto snapshot = fleet();
+  auto plan = plan::make_plan(*snapshot, deps_.catalog, job.request);
+  Status started;
+  if (!plan) {
+    started = fail(plan.error());
+  } else {
+    job.stages.clear();
+    for (const plan::Stage& stage : plan->stages) {
+      job.stages.emplace_back();
+      job.stages.back().def = stage;
+    }
+    job.roles = plan->roles;
+    job.cleanup = plan->cleanup;
+    job.state = job::State::kRunning;
+    job.started = deps_.clock.now();
+    if (const auto event = job::start_event(job.kind)) {
+      for (const job::NodeOutcome& n : job.nodes) {
+        fleet::Node node = snapshot->nodes.at(n.node);
+        started = fleet::apply_event(node, *event);
+        if (!started) break;
+        fleet::clear_condition(node, fleet::condition::kFailed);
+        add_events(change, snapshot->nodes.at(n.node), node, job.id);
+        change.nodes[n.node] = std::move(node);
+      }
+    }
+  }
+  if (!started) {
+    change = Change{};
+    job.reason = started.error().reason;
+    job.error = started.error().line();
+    end_unstarted(job, job::State::kFailed, change);
+  } else {
+    change.events.push_back({0, {}, "job.started", "", job.id, job.title});
+  }
+  ++job.resource_version;
+  change.jobs[job.id] = job;
+  if (auto done = commit(std::move(change)); !done) {
+    log::error("job {} cannot be started: {}", job.id, done.error().line());
+    return;
+  }
+  if (job.state == job::State::kRunning) launch(std::move(job));
+}
+
+void Controller::launch(job::Job job) {
+  const std::string id = job.id;
+  job::Context context{*this,       deps_.runs, deps_.catalog,
+                       deps_.clock, deps_.ids,  deps_.settings.run_defaults};
+  steppers_[id] =
+      std::jthread([this, id, context, job = std::move(job)](std::stop_token stop) mutable {
+        job::Stepper(context, std::move(job)).run(stop);
+        MutexLock lock(mutex_);
+        if (const auto self = steppers_.find(id);
+            self != steppers_.end()) {  // gone when the daemon stops
+          ended_.push_back(std::move(self->second));
+          steppers_.erase(self);
+        }
+        dirty_ = true;
+        changed_.notify_all();
+      });
+}
+
+Status Controller::propose(const job::Proposal& proposal) {
+  MutexLock lock(mutex_);
+  const auto now = state();
+  Change change;
+  job::Job job = proposal.job;
+  if (const auto stored = now->jobs.find(job.id); stored != now->jobs.end()) {
+    job.cancel_requested = job.cancel_requested || stored->second->cancel_requested;
+    job.cancel_now = job.cancel_now || stored->second->cancel_now;
+    job.resource_version = stored->second->resource_version + 1;
+  }
+  for (const job::NodeChange& c : proposal.nodes) {
+    const auto it = now->fleet->nodes.find(c.id);
+    if (it == now->fleet->nodes.end()) continue;
+    fleet::Node node = it->second;
+    if (auto done = apply(node, c, deps_.clock.now()); !done) return done;
+    add_events(change, it->second, node, job.id);
+    change.nodes[c.id] = std::move(node);
+  }
+  if (!proposal.event.empty())
+    change.events.push_back({0, {}, proposal.event, "", job.id, proposal.message});
+  if (job::is_final(job.state)) {
+    forget_job_secrets(job, change);
+    log::info("job {} {}: {}", job.id, to_word(job.state),
+              job.error.empty() ? job.title : job.error);
+  }
+  change.jobs[job.id] = std::move(job);
+  return commit(std::move(change));
+}
+
+void Controller::forget_old_jobs() {
+  const auto now = state();
+  std::vector<std::string> ended;
+  for (const auto& [id, job] : now->jobs) {
+    if (job::is_final(job->state)) ended.push_back(id);
+  }
+  if (ended.size() <= deps_.settings.keep_jobs) return;
+  Change change;
+  std::vector<std::string> runs;
+  for (size_t i = 0; i + deps_.settings.keep_jobs < ended.size() && i < store::kMaxOperations / 2;
+       ++i) {
+    change.removed_jobs.insert(ended[i]);
+    for (const job::StageStatus& stage : now->jobs.at(ended[i])->stages) {
+      if (!stage.run.empty()) runs.push_back(stage.run);
+    }
+  }
+  if (auto done = commit(std::move(change)); !done) {
+    log::warn("old jobs cannot be removed: {}", done.error().line());
+    return;
+  }
+  for (const std::string& run : runs) {
+    std::error_code ec;
+    fs::remove_all(deps_.runs.dir(run), ec);
+  }
+}
+
+}  // namespace clusterctl::controller

@@ -1,0 +1,258 @@
+#include "controller/writer.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "base/time.h"
+#include "fleet/node_json.h"
+#include "job/job_json.h"
+
+namespace clusterctl::controller {
+namespace {
+
+constexpr std::string_view kCommitPrefix = "commit/";
+constexpr std::string_view kCommitReady = "commit/ready";
+constexpr size_t kChunkBytes =
+    store::kMaxValueBytes / 2;  // escaping inside a chunk may grow its text
+
+std::string event_key(uint64_t seq) {
+  return fmt::format("events/{:020}", seq);
+}
+
+size_t bytes_of(const store::Operation& op) {
+  return op.key.size() + (op.value ? op.value->size() : 0);
+}
+
+bool fits(const std::vector<store::Operation>& operations) {
+  size_t bytes = 0;
+  for (const store::Operation& op : operations) bytes += bytes_of(op);
+  return operations.size() <= store::kMaxOperations && bytes <= store::kMaxBatchBytes;
+}
+
+// Cuts a list into batches that stay inside the limits.
+std::vector<std::vector<store::Operation>> cut(const std::vector<store::Operation>& operations,
+                                               size_t max_bytes) {
+  std::vector<std::vector<store::Operation>> out(1);
+  size_t bytes = 0;
+  for (const store::Operation& op : operations) {
+    const size_t size = bytes_of(op);
+    if (!out.back().empty() &&
+        (out.back().size() >= store::kMaxOperations || bytes + size > max_bytes)) {
+      out.emplace_back();
+      bytes = 0;
+    }
+    bytes += size;
+    out.back().push_back(op);
+  }
+  return out;
+}
+
+Json cluster_json(const fleet::Cluster& c) {
+  return {{"v", 1},
+          {"id", c.id},
+          {"name", c.name},
+          {"accept_policy", c.accept_policy},
+          {"max_unavailable", c.max_unavailable}};
+}
+
+fleet::Cluster cluster_from(const Json& j) {
+  fleet::Cluster c;
+  c.id = get_string(j, "id").value_or("");
+  c.name = get_string(j, "name").value_or("default");
+  c.accept_policy = get_string(j, "accept_policy").value_or("always");
+  c.max_unavailable = get_string(j, "max_unavailable").value_or("1");
+  return c;
+}
+
+}  // namespace
+
+std::shared_ptr<const State> Writer::state() const {
+  MutexLock lock(mutex_);
+  return state_;
+}
+
+void Writer::publish(State state) {
+  auto next = std::make_shared<const State>(std::move(state));
+  MutexLock lock(mutex_);
+  state_ = std::move(next);
+}
+
+Status Writer::load() {
+  if (auto done = roll_forward(); !done) return done;
+  State state;
+  std::vector<Event> events;
+  if (auto done = load_records(state, events); !done) return done;
+  if (!events.empty()) {
+    oldest_seq_ = events.front().seq;
+    last_seq_ = events.back().seq;
+  }
+  events_.append(events);
+  publish(std::move(state));
+  return {};
+}
+
+Status Writer::load_records(State& state, std::vector<Event>& events) {
+  auto records = store_.load("");
+  if (!records) return fail(records.error());
+  auto fleet = std::make_shared<fleet::Snapshot>();
+  for (const store::Record& record : *records) {
+    revisions_[record.key] = record.revision;
+    auto value = parse_json(record.value, "record " + record.key, 64);
+    if (!value)
+      return fail(Code::kInternal, "damaged", value.error().message,
+                  "restore the state directory from a backup");
+    const std::string& key = record.key;
+    if (key.starts_with("nodes/")) {
+      auto node = fleet::node_from_json(*value);
+      if (!node) return fail(node.error());
+      fleet->nodes[node->id] = std::move(*node);
+    } else if (key.starts_with("jobs/")) {
+      auto job = job::from_record(*value);
+      if (!job) return fail(job.error());
+      state.jobs[job->id] = std::make_shared<job::Job>(std::move(*job));
+    } else if (key.starts_with("events/")) {
+      auto event = event_from_json(*value);
+      if (!event) return fail(event.error());
+      events.push_back(std::move(*event));
+    } else if (key.starts_with("secrets/")) {
+      state.secrets[key.substr(8)] = value->value("value", Json());
+    } else if (key == "globals") {
+      fleet->globals = value->value("vars", Json::object());
+      state.globals_revision = record.revision;
+    } else if (key == "cluster") {
+      fleet->cluster = cluster_from(*value);
+    }
+  }
+  state.fleet = std::move(fleet);
+  return {};
+}
+
+std::vector<store::Operation> Writer::operations(Change& change) {
+  std::vector<store::Operation> out;
+  const auto put = [&](std::string key, const Json& value) {
+    const auto known = revisions_.find(key);
+    out.push_back(
+        {std::move(key), dump_json(value), known == revisions_.end() ? 0 : known->second});
+  };
+  const auto remove = [&](const std::string& key) {
+    if (const auto known = revisions_.find(key); known != revisions_.end())
+      out.push_back({key, std::nullopt, known->second});
+  };
+  for (const auto& [id, node] : change.nodes) put("nodes/" + id, fleet::to_store(node));
+  for (const std::string& id : change.removed_nodes) remove("nodes/" + id);
+  for (const auto& [id, job] : change.jobs) put("jobs/" + id, job::to_record(job));
+  for (const std::string& id : change.removed_jobs) remove("jobs/" + id);
+  if (change.globals) put("globals", {{"v", 1}, {"vars", *change.globals}});
+  if (change.cluster) put("cluster", cluster_json(*change.cluster));
+  for (const auto& [name, value] : change.secrets) {
+    if (value) {
+      put("secrets/" + name, {{"v", 1}, {"value", *value}});
+    } else {
+      remove("secrets/" + name);
+    }
+  }
+  uint64_t seq = last_seq_;
+  for (Event& event : change.events) {
+    event.seq = ++seq;
+    event.time = clock_.now();
+    Json record = to_json(event);
+    record["v"] = 1;
+    put(event_key(event.seq), record);
+  }
+  for (uint64_t old = oldest_seq_; seq - old + 1 > EventLog::kKept && old <= last_seq_; ++old)
+    remove(event_key(old));
+  return out;
+}
+
+Status Writer::commit(Change change) {
+  const auto ops = operations(change);
+  if (ops.empty()) return {};
+  if (auto done = fits(ops) ? write(ops) : write_large(ops); !done) return done;
+  if (!change.events.empty()) last_seq_ = change.events.back().seq;
+  if (last_seq_ >= EventLog::kKept)
+    oldest_seq_ = std::max(oldest_seq_, last_seq_ - EventLog::kKept + 1);
+  publish(apply(*state(), change));
+  events_.append(change.events);
+  return {};
+}
+
+void Writer::remember(const std::vector<store::Operation>& ops, uint64_t revision) {
+  for (const store::Operation& op : ops) {
+    if (op.value) {
+      revisions_[op.key] = revision;
+    } else {
+      revisions_.erase(op.key);
+    }
+  }
+}
+
+Status Writer::write(const std::vector<store::Operation>& ops) {
+  const auto revision = store_.commit(ops);
+  if (!revision) return fail(revision.error());
+  remember(ops, *revision);
+  return {};
+}
+
+Status Writer::write_chunks(const std::vector<store::Operation>& ops, bool expect) {
+  for (auto& batch : cut(ops, store::kMaxBatchBytes)) {
+    if (!expect) {
+      for (store::Operation& op : batch) op.expected = std::nullopt;
+    }
+    if (auto done = write(batch); !done) return done;
+  }
+  return {};
+}
+
+Status Writer::write_large(const std::vector<store::Operation>& ops) {
+  std::vector<store::Operation> chunks;
+  for (const auto& part : cut(ops, kChunkBytes)) {
+    Json list = Json::array();
+    for (const store::Operation& op : part)
+      list.push_back({op.key, op.value ? Json(*op.value) : Json()});
+    chunks.push_back({fmt::format("{}{:06}", kCommitPrefix, chunks.size()),
+                      dump_json({{"v", 1}, {"changes", list}}), std::nullopt});
+  }
+  if (auto done = write_chunks(chunks, false); !done) return done;
+  // From here on the change is valid, whatever happens to this process.
+  const Json ready{{"v", 1}, {"chunks", chunks.size()}};
+  if (auto done = write({{std::string(kCommitReady), dump_json(ready), std::nullopt}}); !done)
+    return done;
+  if (auto done = write_chunks(ops, false); !done) return done;
+  std::vector<store::Operation> clear{{std::string(kCommitReady), std::nullopt, std::nullopt}};
+  for (const store::Operation& chunk : chunks)
+    clear.push_back({chunk.key, std::nullopt, std::nullopt});
+  return write_chunks(clear, false);
+}
+
+Status Writer::roll_forward() {
+  auto records = store_.load(kCommitPrefix);
+  if (!records) return fail(records.error());
+  if (records->empty()) return {};
+  bool ready = false;
+  std::vector<store::Operation> ops, clear;
+  for (const store::Record& record : *records) {
+    clear.push_back({record.key, std::nullopt, std::nullopt});
+    if (record.key == kCommitReady) {
+      ready = true;
+      continue;
+    }
+    auto chunk = parse_json(record.value, "record " + record.key);
+    if (!chunk)
+      return fail(Code::kInternal, "damaged", chunk.error().message,
+                  "restore the state directory from a backup");
+    for (const Json& change : chunk->at("changes")) {
+      const Json& value = change.at(1);
+      ops.push_back({change.at(0),
+                     value.is_null() ? std::nullopt : std::optional(value.get<std::string>()),
+                     std::nullopt});
+    }
+  }
+  if (ready) {
+    log::info("finishing a change of {} records that the last daemon had begun", ops.size());
+    if (auto done = write_chunks(ops, false); !done) return done;
+  }
+  std::reverse(clear.begin(), clear.end());  // "ready" sorts last: remove it first
+  return write_chunks(clear, false);
+}
+
+}  // namespace clusterctl::controller

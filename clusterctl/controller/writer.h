@@ -1,0 +1,52 @@
+// The only writer of the store. Turns a Change into a batch, commits it, then publishes the new
+// State and its events. Belongs under the controller's mutex; state() alone may be called from any
+// thread.
+//
+// A change beyond the limits of one batch is written as chunks below `commit/` first; a last record
+// makes it valid (the commit point). Then it is rolled forward chunk by chunk; a daemon that dies
+// in between rolls it forward at its next start.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/annotations.h"
+#include "base/clock.h"
+#include "controller/change.h"
+#include "controller/event_log.h"
+#include "store/store.h"
+
+namespace clusterctl::controller {
+
+class Writer {
+ public:
+  Writer(store::Store& store, const Clock& clock, EventLog& events)
+      : store_(store), clock_(clock), events_(events) {}
+
+  // Rolls an unfinished large change forward, then reads everything. Damage is an Error.
+  Status load();
+  Status commit(Change change);
+  std::shared_ptr<const State> state() const EXCLUDES(mutex_);
+
+ private:
+  Status roll_forward();
+  Status load_records(State& state, std::vector<Event>& events);
+  std::vector<store::Operation> operations(Change& change);
+  Status write(const std::vector<store::Operation>& operations);
+  Status write_large(const std::vector<store::Operation>& operations);
+  Status write_chunks(const std::vector<store::Operation>& operations, bool expect);
+  void remember(const std::vector<store::Operation>& operations, uint64_t revision);
+  void publish(State state) EXCLUDES(mutex_);
+
+  store::Store& store_;
+  const Clock& clock_;
+  EventLog& events_;
+  std::map<std::string, uint64_t> revisions_;  // of every record, as last seen or written
+  uint64_t last_seq_ = 0, oldest_seq_ = 1;
+  mutable Mutex mutex_;
+  std::shared_ptr<const State> state_ GUARDED_BY(mutex_) = std::make_shared<State>();
+};
+
+}  // namespace clusterctl::controller

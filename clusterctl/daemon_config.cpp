@@ -1,0 +1,173 @@
+#include "daemon_config.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <thread>
+
+#include "base/strings.h"
+#include "base/yaml.h"
+
+namespace clusterctl {
+namespace {
+
+// Reads one section; the first problem stops all further reading and is kept.
+class Section {
+ public:
+  Section(const Json& document, std::string name, std::vector<std::string> keys, Status& status)
+      : name_(std::move(name)), status_(status) {
+    auto object = name_.empty() ? Result<Json>(document) : get_object(document, name_);
+    if (!object) {
+      keep(object.error());
+      return;
+    }
+    values_ = std::move(*object);
+    if (auto known =
+            check_keys(values_, keys, name_.empty() ? "the configuration" : "section " + name_);
+        !known) {
+      keep(known.error());
+    }
+  }
+
+  void text(std::string_view key, std::string& out) {
+    auto value = get_string(values_, key, out);
+    if (!value) return keep(value.error());
+    out = *value;
+  }
+  void path(std::string_view key, fs::path& out) {
+    std::string value = out.string();
+    text(key, value);
+    if (!value.empty() && value[0] != '/')
+      keep({Code::kInvalid,
+            "not_absolute",
+            fmt::format("{} must be an absolute path, not \"{}\"", full(key), value),
+            "",
+            {}});
+    out = value;
+  }
+  void number(std::string_view key, int& out, int min, int max) {
+    auto value = get_int(values_, key, out);
+    if (!value) return keep(value.error());
+    if (*value < min || *value > max) {
+      return keep({Code::kInvalid,
+                   "out_of_range",
+                   fmt::format("{} must be {} to {}, not {}", full(key), min, max, *value),
+                   "",
+                   {}});
+    }
+    out = static_cast<int>(*value);
+  }
+  void texts(std::string_view key, std::vector<std::string>& out) {
+    auto value = get_strings(values_, key);
+    if (!value) return keep(value.error());
+    out = *value;
+  }
+  void text_map(std::string_view key, std::map<std::string, std::string>& out) {
+    auto value = get_object(values_, key);
+    if (!value) return keep(value.error());
+    for (const auto& [name, item] : value->items()) {
+      if (!item.is_string())
+        return keep({Code::kInvalid,
+                     "wrong_type",
+                     fmt::format("{}.{} must be a string", full(key), name),
+                     "quote it",
+                     {}});
+      out[name] = item.get<std::string>();
+    }
+  }
+
+ private:
+  std::string full(std::string_view key) const {
+    return name_.empty() ? std::string(key) : name_ + "." + std::string(key);
+  }
+  void keep(Error error) {
+    if (status_) status_ = fail(std::move(error));
+  }
+
+  std::string name_;
+  Status& status_;
+  Json values_ = Json::object();
+};
+
+Status read_tcp(const std::string& text, DaemonConfig& out) {
+  if (text.empty()) return {};
+  const size_t colon = text.rfind(':');
+  const char* end = text.data() + text.size();
+  const char* begin = colon == std::string::npos ? end : text.data() + colon + 1;
+  const auto [p, ec] = std::from_chars(begin, end, out.tcp_port);
+  if (begin == end || ec != std::errc() || p != end || out.tcp_port < 0 || out.tcp_port > 65535) {
+    return fail(Code::kInvalid, "bad_listen",
+                fmt::format("listen.tcp must be ADDRESS:PORT, not \"{}\"", text));
+  }
+  out.tcp_host = text.substr(0, colon);
+  if (out.tcp_host != "127.0.0.1" && out.tcp_host != "::1" && out.tcp_host != "[::1]" &&
+      out.tcp_host != "localhost") {
+    return fail(
+        Code::kInvalid, "not_loopback",
+        fmt::format("listen.tcp must be a loopback address, not \"{}\"", out.tcp_host),
+        "write access to the API is root on every node; reach it from elsewhere through SSH");
+  }
+  return {};
+}
+
+Result<DaemonConfig> decode(const Json& document) {
+  DaemonConfig out;
+  Status status;
+  std::string tcp, unix_socket = out.unix_socket.string();
+  Section top(
+      document, "",
+      {"listen", "state_dir", "log_level", "cluster_name", "ansible", "ssh", "jobs", "auth"},
+      status);
+  top.path("state_dir", out.state_dir);
+  top.text("log_level", out.log_level);
+  top.text("cluster_name", out.cluster_name);
+  Section listen(document, "listen", {"unix", "unix_group", "tcp"}, status);
+  listen.path("unix", out.unix_socket);
+  listen.text("unix_group", out.unix_group);
+  listen.text("tcp", tcp);
+  Section ansible(document, "ansible", {"playbooks", "config", "playbook_program", "env"}, status);
+  ansible.path("playbooks", out.playbooks);
+  ansible.path("config", out.ansible_config);
+  ansible.text("playbook_program", out.ansible_playbook);
+  ansible.text_map("env", out.ansible_env);
+  Section ssh(document, "ssh", {"user", "private_key"}, status);
+  ssh.text("user", out.ssh_user);
+  ssh.text("private_key", out.ssh_private_key);
+  Section jobs(document, "jobs", {"max_parallel_runs", "keep"}, status);
+  out.max_parallel_runs = static_cast<int>(std::max(2U, std::thread::hardware_concurrency()));
+  jobs.number("max_parallel_runs", out.max_parallel_runs, 1, 1000);
+  jobs.number("keep", out.keep_jobs, 10, 100000);
+  Section auth(document, "auth", {"token_file", "hosts"}, status);
+  auth.path("token_file", out.token_file);
+  auth.texts("hosts", out.hosts);
+  if (!status) return fail(status.error());
+  if (out.log_level != "debug" && out.log_level != "info" && out.log_level != "warn" &&
+      out.log_level != "error") {
+    return fail(
+        Code::kInvalid, "bad_log_level",
+        fmt::format("log_level must be debug, info, warn or error, not \"{}\"", out.log_level));
+  }
+  if (auto ok = read_tcp(tcp, out); !ok) return fail(ok.error());
+  return out;
+}
+
+}  // namespace
+
+Result<DaemonConfig> read_daemon_config(const fs::path& file, bool required) {
+  std::error_code ec;
+  if (!required && !fs::exists(file, ec)) return decode(Json::object());
+  auto document = read_yaml(file);
+  if (!document) return fail(document.error());
+  if (document->is_null()) document = Json::object();
+  if (!document->is_object())
+    return fail(Code::kInvalid, "bad_config", file.string() + " must hold keys and values");
+  auto config = decode(*document);
+  if (!config) {
+    Error error = config.error();
+    error.message = file.string() + ": " + error.message;
+    return fail(std::move(error));
+  }
+  return config;
+}
+
+}  // namespace clusterctl

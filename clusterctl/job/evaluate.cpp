@@ -1,0 +1,164 @@
+#include "job/evaluate.h"
+
+#include <fmt/format.h>
+
+#include "base/strings.h"
+
+namespace clusterctl::job {
+namespace {
+
+constexpr std::string_view kServicePrefix = "clusterctl_service_";
+
+class Evaluation {
+ public:
+  Evaluation(const StageStatus& stage, const fleet::Snapshot& fleet,
+             const ansible::RunResult& result, Time now)
+      : stage_(stage), fleet_(fleet), result_(result), now_(now) {}
+
+  StageOutcome run(const run::RunState& run, const std::string& last_output) {
+    if (run.phase == run::Phase::kInterrupted) {
+      out_.state = StageState::kInterrupted;
+      out_.error = "the run was interrupted: its processes ended without a result";
+    } else if (result_.cancelled() || (run.exit && run.exit->cancelled)) {
+      out_.state = StageState::kCancelled;
+      out_.error = "cancelled";
+    } else if (!result_.complete()) {
+      out_.state = StageState::kFailed;
+      out_.error = incomplete(run, last_output);
+    }
+    for (const std::string& id : stage_.nodes) target(id);
+    for (const std::string& id : stage_.def.peers) peer(id);
+    if (out_.state == StageState::kSucceeded && !out_.failures.empty())
+      out_.state = StageState::kFailed;
+    if (out_.state == StageState::kSucceeded && run.exit &&
+        (run.exit->code != 0 || run.exit->signal != 0) && stage_.def.name != "observe") {
+      out_.state = StageState::kFailed;
+      out_.error = fmt::format("ansible-playbook ended with code {} although no target failed: {}",
+                               run.exit->code, one_line(last_output));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  static std::string incomplete(const run::RunState& run, const std::string& last_output) {
+    std::string how = "without an exit code";
+    if (run.exit) {
+      how = run.exit->signal ? fmt::format("by signal {}", run.exit->signal)
+                             : fmt::format("with code {}", run.exit->code);
+    }
+    return fmt::format("ansible-playbook ended {} before its final statistics{}{}", how,
+                       last_output.empty() ? "" : ": ", one_line(last_output));
+  }
+
+  std::string name_of(const std::string& id) const {
+    const auto it = fleet_.nodes.find(id);
+    return it == fleet_.nodes.end() ? "" : it->second.name;
+  }
+
+  const std::vector<std::string>& services_of(const std::string& id) const {
+    static const std::vector<std::string> kNone;
+    const auto it = stage_.def.services.find(id);
+    return it == stage_.def.services.end() ? kNone : it->second;
+  }
+
+  void target(const std::string& id) {
+    const std::string name = name_of(id);
+    NodeChange change = observe(id, name);
+    const auto cause = result_.cause(name);
+    if (cause) {
+      out_.failures.push_back(
+          {id, cause->service, cause->task, cause->message, cause->unreachable});
+    } else if (out_.state != StageState::kSucceeded) {
+      out_.failures.push_back({id, "", "", out_.error, false});
+    } else if (!result_.in_stats(name)) {
+      out_.failures.push_back({id, "", "", "the run has no result for this node", false});
+    } else if (stage_.def.name == "verify") {
+      require_health(id, name, change);
+    } else if (stage_.def.name == "check") {
+      require_no_problems(id, name);
+    }
+    out_.observations.push_back(std::move(change));
+  }
+
+  void peer(const std::string& id) {
+    const std::string name = name_of(id);
+    if (!name.empty()) out_.observations.push_back(observe(id, name));
+  }
+
+  // Facts and presence of a host, whatever became of it.
+  NodeChange observe(const std::string& id, const std::string& name) {
+    NodeChange change;
+    change.id = id;
+    const auto counts = result_.hosts().find(name);
+    const auto cause = result_.cause(name);
+    if (cause && cause->unreachable) {
+      change.presence = fleet::Presence::kDisappeared;
+    } else if (counts != result_.hosts().end() && counts->second.ok + counts->second.changed > 0) {
+      change.presence = fleet::Presence::kDiscovered;
+      change.last_seen = now_;
+    }
+    for (const std::string& service : services_of(id)) {
+      const Json* fact = result_.fact(name, std::string(kServicePrefix) + service);
+      if (!fact) continue;
+      if (auto status = ansible::decode_service_fact(*fact, now_))
+        change.services[service] = *status;
+    }
+    if (const Json* fact = result_.fact(name, "clusterctl_hardware")) {
+      if (auto hardware = ansible::decode_hardware_fact(*fact)) change.hardware = *hardware;
+    }
+    return change;
+  }
+
+  void require_health(const std::string& id, const std::string& name, const NodeChange& change) {
+    for (const std::string& service : services_of(id)) {
+      const auto seen = change.services.find(service);
+      if (seen == change.services.end()) {
+        const Json* fact = result_.fact(name, std::string(kServicePrefix) + service);
+        out_.failures.push_back(
+            {id, service, "verify",
+             fact ? "its verify fact has a wrong form" : "verify reported nothing", false});
+        return;
+      }
+      if (!seen->second.healthy) {
+        out_.failures.push_back({id, service, "verify", seen->second.message, false});
+        return;
+      }
+    }
+  }
+
+  void require_no_problems(const std::string& id, const std::string& name) {
+    const Json* fact = result_.fact(name, "clusterctl_problems");
+    if (!fact || !fact->is_array()) {
+      out_.failures.push_back({id, "", "check", "check reported nothing", false});
+      return;
+    }
+    for (const Json& item : *fact) {
+      Problem p;
+      p.code = get_string(item, "code").value_or("problem");
+      p.message = one_line(get_string(item, "message").value_or("a problem without a message"));
+      p.hint = one_line(get_string(item, "hint").value_or(""));
+      p.node = name;
+      if (out_.problems.empty() || out_.problems.back().node != name) {
+        out_.failures.push_back(
+            {id, get_string(item, "service").value_or(""), "check", p.message, false});
+      }
+      out_.problems.push_back(std::move(p));
+    }
+  }
+
+  const StageStatus& stage_;
+  const fleet::Snapshot& fleet_;
+  const ansible::RunResult& result_;
+  Time now_;
+  StageOutcome out_;
+};
+
+}  // namespace
+
+StageOutcome evaluate(const StageStatus& stage, const fleet::Snapshot& fleet,
+                      const ansible::RunResult& result, const run::RunState& run,
+                      const std::string& last_output, Time now) {
+  return Evaluation(stage, fleet, result, now).run(run, last_output);
+}
+
+}  // namespace clusterctl::job

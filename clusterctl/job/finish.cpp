@@ -1,0 +1,291 @@
+#include "job/finish.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "plan/plan.h"
+
+namespace clusterctl::job {
+namespace {
+
+using fleet::Event;
+
+struct KindRow {
+  std::string_view kind;
+  Event start, success, failure, untouched;
+  std::string_view failure_mark;  // condition of a node that was touched and not put in order
+};
+
+constexpr std::array kKinds{
+    KindRow{"commission", Event::kCommission, Event::kCommissioned, Event::kCommissionFailed,
+            Event::kCommissionFailed, "Dirty"},
+    KindRow{"decommission", Event::kDecommission, Event::kDecommissioned,
+            Event::kDecommissionFailed, Event::kDecommissionUntouched, "NotCleaned"},
+};
+
+const KindRow* row(std::string_view kind) {
+  const auto it =
+      std::find_if(kKinds.begin(), kKinds.end(), [&](const KindRow& r) { return r.kind == kind; });
+  return it == kKinds.end() ? nullptr : &*it;
+}
+
+bool failed(const NodeOutcome& n) {
+  return n.state == OutcomeState::kFailed || n.state == OutcomeState::kCancelled;
+}
+
+std::string cause_line(const std::string& node, const std::string& service, const std::string& task,
+                       const std::string& message) {
+  std::string out = node;
+  if (!service.empty()) out += ": " + service;
+  if (!task.empty()) out += ": " + task;
+  return out + ": " + message;
+}
+
+void mark_failed(NodeOutcome& n, const StageStatus& stage, const Failure& failure, bool cancelled) {
+  n.state = cancelled ? OutcomeState::kCancelled : OutcomeState::kFailed;
+  n.stage = stage.def.name;
+  n.service = failure.service;
+  n.task = failure.task;
+  n.message = failure.message;
+  if (failure.unreachable) {
+    n.hint = fmt::format("see that SSH to it works, then: clusterctl node check {}", n.name);
+  }
+}
+
+}  // namespace
+
+std::optional<Event> start_event(std::string_view kind) {
+  const KindRow* r = row(kind);
+  return r ? std::optional(r->start) : std::nullopt;
+}
+
+void record_outcome(Job& job, const StageStatus& stage, const StageOutcome& outcome,
+                    const std::vector<std::string>& touched) {
+  job.problems.insert(job.problems.end(), outcome.problems.begin(), outcome.problems.end());
+  if (stage.def.name == "observe")
+    return;  // looks only: an unreachable member is an observation, not a failure of the job
+  const bool closing = stage.closing;
+  for (const std::string& id : touched) {
+    if (NodeOutcome* n = job.outcome(id)) n->touched = true;
+  }
+  for (const std::string& id : stage.nodes) {
+    NodeOutcome* n = job.outcome(id);
+    if (n && closing) n->cleanup = "cleaned";
+  }
+  for (const Failure& failure : outcome.failures) {
+    NodeOutcome* n = job.outcome(failure.node);
+    if (n && closing) {
+      n->cleanup = "failed: " + failure.message;
+    } else if (n && !failed(*n)) {
+      mark_failed(*n, stage, failure, outcome.state == StageState::kCancelled);
+    } else if (!n) {  // a delegate failed: what it should have done for the job's nodes is not done
+      for (NodeOutcome& node : job.nodes) {
+        if (!failed(node))
+          mark_failed(node, stage, failure, outcome.state == StageState::kCancelled);
+      }
+    }
+  }
+}
+
+bool stops_job(Job& job, const StageStatus& stage, const StageOutcome& outcome) {
+  const auto stop = [&](std::string reason, std::string error) {
+    job.reason = std::move(reason);
+    job.error = std::move(error);
+    return true;
+  };
+  if (outcome.state == StageState::kInterrupted) return stop("interrupted", outcome.error);
+  if (outcome.state == StageState::kCancelled) return stop("cancelled", "cancelled on request");
+  if (stage.def.name == "observe" && !outcome.error.empty())
+    return stop("observe_failed", outcome.error);
+  if (stage.def.name != "check" || job.kind != "commission") return false;
+  // Losing a manager before the first change would make another plan: nothing was changed yet, so
+  // say so and stop.
+  for (const NodeOutcome& n : job.nodes) {
+    const auto role = job.roles.find(n.node);
+    if (n.state == OutcomeState::kFailed && role != job.roles.end() &&
+        role->second == fleet::Role::kManager) {
+      return stop("check_failed",
+                  cause_line(n.name, n.service, n.task, n.message) + "; nothing was changed");
+    }
+  }
+  return false;
+}
+
+std::vector<StageStatus> closing_stages(const Job& job, const fleet::Snapshot& fleet) {
+  const bool had = std::any_of(job.stages.begin(), job.stages.end(),
+                               [](const StageStatus& s) { return s.closing; });
+  if (had || job.reason == "interrupted") return {};
+  std::vector<std::string> broken;
+  bool lost_manager = false;
+  for (const NodeOutcome& n : job.nodes) {
+    if (!failed(n) || !n.touched) continue;
+    broken.push_back(n.node);
+    lost_manager = lost_manager || job.roles.at(n.node) == fleet::Role::kManager;
+  }
+  const auto stage = plan::cleanup_for(job.as_plan(), fleet, broken);
+  if (!stage) return {};
+  std::vector<StageStatus> out(1);
+  out[0].closing = true;
+  out[0].def = *stage;
+  if (lost_manager &&
+      !stage->peers.empty()) {  // the members that stay count without those that left
+    out.emplace_back();
+    out[1].closing = true;
+    out[1].def = *stage;
+    out[1].def.name = "observe";
+    out[1].def.playbook = "observe.yml";
+    out[1].def.nodes = stage->peers;
+    out[1].def.peers.clear();
+    out[1].def.vars.leaving.clear();
+  }
+  return out;
+}
+
+namespace {
+
+class Finish {
+ public:
+  Finish(Job& job, const fleet::Snapshot& fleet, const catalog::Catalog& catalog, Time now)
+      : job_(job), fleet_(fleet), catalog_(catalog), now_(now) {}
+
+  std::vector<NodeChange> run() {
+    const KindRow* kind = row(job_.kind);
+    std::vector<NodeChange> changes;
+    int bad = 0;
+    for (NodeOutcome& n : job_.nodes) {
+      settle(n);
+      bad += n.state != OutcomeState::kSucceeded;
+      if (!fleet_.nodes.count(n.node)) continue;
+      if (kind) {
+        changes.push_back(n.state == OutcomeState::kSucceeded ? success(n, *kind)
+                                                              : failure(n, *kind));
+      } else {
+        changes.push_back(observed(n));
+      }
+    }
+    conclude(bad);
+    return changes;
+  }
+
+ private:
+  // A node without a verdict when the job ends: done if the job ran through, otherwise not reached.
+  void settle(NodeOutcome& n) const {
+    if (failed(n) && n.touched && n.cleanup.empty() && job_.request.keep_on_failure)
+      n.cleanup = "kept";
+    if (n.state != OutcomeState::kPending && n.state != OutcomeState::kRunning) return;
+    if (job_.reason.empty()) {
+      n.state = OutcomeState::kSucceeded;
+    } else {
+      n.state = n.touched ? OutcomeState::kFailed : OutcomeState::kUntouched;
+      if (n.message.empty()) n.message = job_.error;
+    }
+  }
+
+  NodeChange success(const NodeOutcome& n, const KindRow& kind) const {
+    NodeChange change;
+    change.id = n.node;
+    change.event = kind.success;
+    change.clear_conditions = {"Dirty",      "Failed", "Interrupted", "NeedsVerification",
+                               "NotCleaned", "Pending"};
+    if (job_.kind == "commission") {
+      change.applied =
+          plan::applied_after(fleet_, catalog_, job_.as_plan(), fleet_.nodes.at(n.node));
+    } else {
+      change.applied = std::optional<fleet::Applied>();
+      change.clear_services = true;
+      // Removed through a survivor, never seen again: it must not be trusted when it comes back.
+      if (job_.request.force && !cleaned_itself(n.node)) {
+        std::erase(change.clear_conditions, "NotCleaned");
+        change.set_conditions.push_back(
+            {"NotCleaned", "removed by --force without reaching it", job_.id, now_});
+      }
+    }
+    return change;
+  }
+
+  bool cleaned_itself(const std::string& id) const {
+    return std::any_of(job_.stages.begin(), job_.stages.end(), [&](const StageStatus& s) {
+      return s.def.name == "cleanup" && s.state == StageState::kSucceeded &&
+             std::find(s.nodes.begin(), s.nodes.end(), id) != s.nodes.end();
+    });
+  }
+
+  NodeChange failure(const NodeOutcome& n, const KindRow& kind) const {
+    NodeChange change;
+    change.id = n.node;
+    change.event = n.touched ? kind.failure : kind.untouched;
+    const bool clean = !n.touched || n.cleanup == "cleaned";
+    change.set_conditions.push_back({"Failed", n.message, job_.id, now_});
+    if (!clean)
+      change.set_conditions.push_back(
+          {std::string(kind.failure_mark), mark_reason(n), job_.id, now_});
+    if (job_.reason == "interrupted")
+      change.set_conditions.push_back({"Interrupted", job_.error, job_.id, now_});
+    if (clean && n.touched) change.clear_conditions = {"Dirty", "Interrupted"};
+    if (job_.kind == "commission") {
+      change.clear_services = clean;
+      if (const auto undo = job_.undo.find(n.node); undo != job_.undo.end())
+        change.spec = undo->second;
+    }
+    return change;
+  }
+
+  static std::string mark_reason(const NodeOutcome& n) {
+    if (n.cleanup.empty()) return "not cleaned after: " + n.message;
+    return n.cleanup == "kept" ? "left as it failed, on request" : "cleanup " + n.cleanup;
+  }
+
+  NodeChange observed(const NodeOutcome& n) const {
+    NodeChange change;
+    change.id = n.node;
+    const bool commissioned = fleet_.nodes.at(n.node).status.applied.has_value();
+    if (job_.kind != "verify" || !commissioned) return change;
+    if (n.state == OutcomeState::kSucceeded) {
+      change.clear_conditions = {"NeedsVerification"};
+    } else {
+      change.set_conditions.push_back({"NeedsVerification", n.message, job_.id, now_});
+    }
+    return change;
+  }
+
+  void conclude(int bad) {
+    job_.ended = now_;
+    if (job_.reason == "interrupted") {
+      job_.state = State::kInterrupted;
+    } else if (job_.reason == "cancelled") {
+      job_.state = State::kCancelled;
+    } else if (!job_.reason.empty() || bad > 0) {
+      job_.state = State::kFailed;
+      if (job_.reason.empty()) job_.reason = job_.kind == "check" ? "check_failed" : "node_failed";
+      if (job_.error.empty()) job_.error = first_cause(bad);
+    } else {
+      job_.state = State::kSucceeded;
+    }
+  }
+
+  std::string first_cause(int bad) const {
+    for (const NodeOutcome& n : job_.nodes) {
+      if (!failed(n)) continue;
+      std::string line = cause_line(n.name, n.service, n.task, n.message);
+      if (bad > 1) line += fmt::format(" (and {} more {})", bad - 1, bad == 2 ? "node" : "nodes");
+      return line;
+    }
+    return "failed";
+  }
+
+  Job& job_;
+  const fleet::Snapshot& fleet_;
+  const catalog::Catalog& catalog_;
+  Time now_;
+};
+
+}  // namespace
+
+std::vector<NodeChange> finish_job(Job& job, const fleet::Snapshot& fleet,
+                                   const catalog::Catalog& catalog, Time now) {
+  return Finish(job, fleet, catalog, now).run();
+}
+
+}  // namespace clusterctl::job

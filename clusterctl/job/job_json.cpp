@@ -1,0 +1,81 @@
+#include "job/job_json.h"
+
+#include "base/time.h"
+
+namespace clusterctl::job {
+namespace {
+
+Json time_json(const std::optional<Time>& t) {
+  return t ? Json(format_time(*t)) : Json();
+}
+
+std::string name_of(const std::string& id, const Job& job, const fleet::Snapshot& fleet) {
+  if (const NodeOutcome* outcome = job.outcome(id)) return outcome->name;
+  const auto it = fleet.nodes.find(id);
+  return it == fleet.nodes.end() ? id : it->second.name;
+}
+
+Json problem_json(const Problem& p) {
+  return {{"code", p.code}, {"message", p.message}, {"hint", p.hint}, {"node", p.node}};
+}
+
+Json problems_json(const std::vector<Problem>& problems) {
+  Json out = Json::array();
+  for (const Problem& p : problems) out.push_back(problem_json(p));
+  return out;
+}
+
+Json stage_view(const StageStatus& stage, const Job& job, const fleet::Snapshot& fleet) {
+  Json nodes = Json::array();
+  for (const std::string& id : stage.run.empty() ? stage.def.nodes : stage.nodes) {
+    nodes.push_back(name_of(id, job, fleet));
+  }
+  return {
+      {"name", stage.def.name},         {"run", stage.run}, {"playbook", stage.def.playbook},
+      {"state", to_word(stage.state)},  {"nodes", nodes},   {"started", time_json(stage.started)},
+      {"ended", time_json(stage.ended)}};
+}
+
+}  // namespace
+
+Json to_json(const Job& job, const fleet::Snapshot& fleet, const std::optional<Conflict>& waiting) {
+  Json out{{"id", job.id},
+           {"kind", job.kind},
+           {"title", job.title},
+           {"initiator", job.initiator},
+           {"state", to_word(job.state)},
+           {"cancel_requested", job.cancel_requested},
+           {"reason", job.reason},
+           {"error", job.error},
+           {"hint", job.hint},
+           {"request", plan::to_json(job.request)},
+           {"created", format_time(job.created)},
+           {"started", time_json(job.started)},
+           {"ended", time_json(job.ended)},
+           {"resource_version", job.resource_version},
+           {"problems", problems_json(job.problems)},
+           {"warnings", problems_json(job.warnings)}};
+  out["stages"] = Json::array();
+  for (const StageStatus& stage : job.stages)
+    out["stages"].push_back(stage_view(stage, job, fleet));
+  out["nodes"] = Json::array();
+  for (const NodeOutcome& n : job.nodes) {
+    out["nodes"].push_back({{"node", n.node},
+                            {"name", n.name},
+                            {"state", to_word(n.state)},
+                            {"stage", n.stage},
+                            {"service", n.service},
+                            {"task", n.task},
+                            {"message", n.message},
+                            {"hint", n.hint},
+                            {"cleanup", n.cleanup}});
+  }
+  if (waiting) {
+    out["waiting"] = {{"job", waiting->job},
+                      {"node", waiting->node.empty() ? "" : name_of(waiting->node, job, fleet)},
+                      {"since", format_time(job.created)}};
+  }
+  return out;
+}
+
+}  // namespace clusterctl::job

@@ -1,0 +1,232 @@
+// The full record of a job, as the store keeps it. Reading is strict: a record that does not decode
+// is damage, not a default.
+#include <array>
+
+#include "base/time.h"
+#include "job/job_json.h"
+
+namespace clusterctl::job {
+namespace {
+
+template <typename Enum>
+Enum from_word(const std::string& word, Enum last) {
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    if (to_word(static_cast<Enum>(i)) == word) return static_cast<Enum>(i);
+  }
+  throw std::invalid_argument("unknown word " + word);
+}
+
+constexpr std::array<std::string_view, 3> kAvailability{"active", "pause", "drain"};
+
+fleet::Availability availability_from(const std::string& word) {
+  for (size_t i = 0; i < kAvailability.size(); ++i) {
+    if (kAvailability[i] == word) return static_cast<fleet::Availability>(i);
+  }
+  throw std::invalid_argument("unknown availability " + word);
+}
+
+Json time_json(const std::optional<Time>& t) {
+  return t ? Json(t->time_since_epoch().count()) : Json();
+}
+std::optional<Time> time_from(const Json& j) {
+  if (j.is_null()) return std::nullopt;
+  return Time(std::chrono::milliseconds(j.get<int64_t>()));
+}
+
+Json problems_json(const std::vector<Problem>& problems) {
+  Json out = Json::array();
+  for (const Problem& p : problems) out.push_back({p.code, p.message, p.hint, p.node});
+  return out;
+}
+
+std::vector<Problem> problems_from(const Json& j) {
+  std::vector<Problem> out;
+  for (const Json& p : j) out.push_back({p.at(0), p.at(1), p.at(2), p.at(3)});
+  return out;
+}
+
+Json changes_json(const std::map<std::string, plan::SpecChange>& changes) {
+  Json out = Json::object();
+  for (const auto& [id, c] : changes) {
+    out[id] = {c.host_group, c.capabilities, kAvailability[static_cast<size_t>(c.availability)]};
+  }
+  return out;
+}
+
+std::map<std::string, plan::SpecChange> changes_from(const Json& j) {
+  std::map<std::string, plan::SpecChange> out;
+  for (const auto& [id, c] : j.items()) out[id] = {c.at(0), c.at(1), availability_from(c.at(2))};
+  return out;
+}
+
+// Nodes of one group have the same services: kept once per distinct list, so that large jobs stay
+// small.
+Json services_json(const std::map<std::string, std::vector<std::string>>& services) {
+  std::map<std::vector<std::string>, std::vector<std::string>> groups;
+  for (const auto& [id, list] : services) groups[list].push_back(id);
+  Json out = Json::array();
+  for (const auto& [list, ids] : groups) out.push_back({list, ids});
+  return out;
+}
+
+Json vars_json(const plan::RunVars& v) {
+  Json lost = Json::array();
+  for (const plan::Lost& l : v.lost)
+    lost.push_back({{"name", l.name}, {"addr", l.addr}, {"ids", l.ids}});
+  return {{"initiator", v.initiator}, {"peer", v.peer},         {"managers", v.managers},
+          {"endpoint", v.endpoint},   {"lost", lost},           {"leaving", v.leaving},
+          {"level", v.cleanup_level}, {"only", v.only_services}};
+}
+
+plan::RunVars vars_from(const Json& j) {
+  plan::RunVars v;
+  v.initiator = j.at("initiator");
+  v.peer = j.at("peer");
+  v.managers = j.at("managers");
+  v.endpoint = j.at("endpoint");
+  v.leaving = j.at("leaving");
+  v.cleanup_level = j.at("level");
+  v.only_services = j.at("only");
+  for (const Json& l : j.at("lost")) v.lost.push_back({l.at("name"), l.at("addr"), l.at("ids")});
+  return v;
+}
+
+Json def_json(const plan::Stage& s) {
+  return {{"name", s.name},
+          {"playbook", s.playbook},
+          {"nodes", s.nodes},
+          {"peers", s.peers},
+          {"one_by_one", s.one_by_one},
+          {"services", services_json(s.services)},
+          {"vars", vars_json(s.vars)}};
+}
+
+plan::Stage def_from(const Json& j) {
+  plan::Stage s;
+  s.name = j.at("name");
+  s.playbook = j.at("playbook");
+  s.nodes = j.at("nodes");
+  s.peers = j.at("peers");
+  s.one_by_one = j.at("one_by_one");
+  s.vars = vars_from(j.at("vars"));
+  for (const Json& group : j.at("services")) {
+    for (const std::string id : group.at(1))
+      s.services[id] = group.at(0).get<std::vector<std::string>>();
+  }
+  return s;
+}
+
+Json stage_json(const StageStatus& s) {
+  return {{"def", def_json(s.def)},     {"run", s.run},         {"nodes", s.nodes},
+          {"state", to_word(s.state)},  {"closing", s.closing}, {"started", time_json(s.started)},
+          {"ended", time_json(s.ended)}};
+}
+
+StageStatus stage_from(const Json& j) {
+  StageStatus s;
+  s.def = def_from(j.at("def"));
+  s.run = j.at("run");
+  s.nodes = j.at("nodes").get<std::vector<std::string>>();
+  s.state = from_word(j.at("state"), StageState::kSkipped);
+  s.closing = j.at("closing");
+  s.started = time_from(j.at("started"));
+  s.ended = time_from(j.at("ended"));
+  return s;
+}
+
+Json outcome_json(const NodeOutcome& n) {
+  return {{"node", n.node},       {"name", n.name},       {"state", to_word(n.state)},
+          {"touched", n.touched}, {"stage", n.stage},     {"service", n.service},
+          {"task", n.task},       {"message", n.message}, {"hint", n.hint},
+          {"cleanup", n.cleanup}};
+}
+
+NodeOutcome outcome_from(const Json& j) {
+  NodeOutcome n;
+  n.node = j.at("node");
+  n.name = j.at("name");
+  n.state = from_word(j.at("state"), OutcomeState::kUntouched);
+  n.touched = j.at("touched");
+  n.stage = j.at("stage");
+  n.service = j.at("service");
+  n.task = j.at("task");
+  n.message = j.at("message");
+  n.hint = j.at("hint");
+  n.cleanup = j.at("cleanup");
+  return n;
+}
+
+Job decode(const Json& j) {
+  Job job;
+  job.id = j.at("id");
+  job.kind = j.at("kind");
+  job.title = j.at("title");
+  job.initiator = j.at("initiator");
+  job.idempotency_key = j.at("idempotency_key");
+  job.state = from_word(j.at("state"), State::kInterrupted);
+  job.cancel_requested = j.at("cancel");
+  job.cancel_now = j.at("cancel_now");
+  job.reason = j.at("reason");
+  job.error = j.at("error");
+  job.hint = j.at("hint");
+  if (auto request = plan::parse_request(j.at("request"))) job.request = *request;
+  for (const Json& s : j.at("stages")) job.stages.push_back(stage_from(s));
+  for (const Json& n : j.at("nodes")) job.nodes.push_back(outcome_from(n));
+  for (const std::string id : j.at("managers")) job.roles[id] = fleet::Role::kManager;
+  for (const NodeOutcome& n : job.nodes) job.roles.emplace(n.node, fleet::Role::kWorker);
+  job.changes = changes_from(j.at("changes"));
+  job.undo = changes_from(j.at("undo"));
+  if (!j.at("cleanup").is_null()) job.cleanup = def_from(j.at("cleanup"));
+  job.problems = problems_from(j.at("problems"));
+  job.warnings = problems_from(j.at("warnings"));
+  job.created = time_from(j.at("created")).value_or(Time{});
+  job.started = time_from(j.at("started"));
+  job.ended = time_from(j.at("ended"));
+  job.resource_version = j.at("resource_version");
+  return job;
+}
+
+}  // namespace
+
+Json to_record(const Job& job) {
+  Json j{{"v", 1},
+         {"id", job.id},
+         {"kind", job.kind},
+         {"title", job.title},
+         {"initiator", job.initiator},
+         {"idempotency_key", job.idempotency_key},
+         {"state", to_word(job.state)},
+         {"cancel", job.cancel_requested},
+         {"cancel_now", job.cancel_now},
+         {"reason", job.reason},
+         {"error", job.error},
+         {"hint", job.hint},
+         {"request", plan::to_json(job.request)},
+         {"changes", changes_json(job.changes)},
+         {"undo", changes_json(job.undo)},
+         {"cleanup", job.cleanup ? def_json(*job.cleanup) : Json()},
+         {"problems", problems_json(job.problems)},
+         {"warnings", problems_json(job.warnings)},
+         {"created", time_json(job.created)},
+         {"started", time_json(job.started)},
+         {"ended", time_json(job.ended)},
+         {"resource_version", job.resource_version}};
+  j["stages"] = j["nodes"] = j["managers"] = Json::array();
+  for (const StageStatus& s : job.stages) j["stages"].push_back(stage_json(s));
+  for (const NodeOutcome& n : job.nodes) j["nodes"].push_back(outcome_json(n));
+  for (const auto& [id, role] : job.roles) {
+    if (role == fleet::Role::kManager) j["managers"].push_back(id);
+  }
+  return j;
+}
+
+Result<Job> from_record(const Json& record) {
+  try {
+    return decode(record);
+  } catch (const std::exception& e) {
+    return fail(Code::kInternal, "damaged", std::string("a job record cannot be read: ") + e.what(),
+                "restore the state directory from a backup");
+  }
+}
+
+}  // namespace clusterctl::job

@@ -1,0 +1,138 @@
+#include "job/run_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "plan/plan.h"
+
+namespace clusterctl::job {
+namespace {
+
+constexpr size_t kMaxFenceRuns = 20;
+
+// Runs whose processes may still be on the nodes: those of this job that did not end by themselves,
+// and those of jobs that left a mark on a target.
+std::vector<std::string> fence_runs(const Context& context, const Job& job,
+                                    const StageStatus& stage, const fleet::Snapshot& fleet) {
+  std::set<std::string> runs;
+  const auto add = [&](const Job& other) {
+    for (const StageStatus& s : other.stages) {
+      const bool broken = s.state == StageState::kInterrupted || s.state == StageState::kCancelled;
+      if (!s.run.empty() && s.run != stage.run && broken) runs.insert(s.run);
+    }
+  };
+  add(job);
+  for (const std::string& id : stage.nodes) {
+    const auto node = fleet.nodes.find(id);
+    if (node == fleet.nodes.end()) continue;
+    for (const fleet::Condition& c : node->second.status.conditions) {
+      if (c.job.empty() || c.job == job.id) continue;
+      if (const auto other = context.host.current(c.job)) add(*other);
+    }
+  }
+  std::vector<std::string> out(runs.rbegin(), runs.rend());  // newest first: ids sort by time
+  if (out.size() > kMaxFenceRuns) out.resize(kMaxFenceRuns);
+  return out;
+}
+
+// The host group a node has for this run: wanted for targets of work that changes it, applied
+// otherwise.
+std::string group_of(const fleet::Node& node, const Job& job, bool target) {
+  const auto change = job.changes.find(node.id);
+  if (target && change != job.changes.end()) return change->second.host_group;
+  if (node.status.applied) return node.status.applied->host_group;
+  return node.spec.host_group;
+}
+
+class InputBuilder {
+ public:
+  InputBuilder(const Context& context, const Job& job, const StageStatus& stage)
+      : context_(context), job_(job), stage_(stage), fleet_(context.host.fleet()) {}
+
+  Result<ansible::RunInput> build(const std::string& run_id) {
+    ansible::RunInput in;
+    const plan::RunVars& vars = stage_.def.vars;
+    in.run_id = run_id;
+    in.cluster_name = fleet_->cluster.name;
+    in.initiator = vars.initiator;
+    in.peer = vars.peer;
+    in.endpoint = vars.endpoint;
+    in.managers = vars.managers;
+    in.leaving = vars.leaving;
+    in.only_services = vars.only_services;
+    in.cleanup_level = vars.cleanup_level;
+    in.fence_runs = fence_runs(context_, job_, stage_, *fleet_);
+    for (const plan::Lost& lost : vars.lost) in.lost.push_back({lost.name, lost.addr, lost.ids});
+    in.pki_dir = context_.defaults.pki_dir;
+    in.default_user = context_.defaults.user;
+    in.private_key = context_.defaults.private_key;
+    in.run_dir = context_.runs.dir(run_id).string();
+    for (const std::string& id : stage_.nodes) {
+      if (auto status = add_host(in, id, true); !status) return fail(status.error());
+    }
+    for (const std::string& id : stage_.def.peers) {
+      if (std::find(stage_.nodes.begin(), stage_.nodes.end(), id) != stage_.nodes.end()) continue;
+      if (auto status = add_host(in, id, false); !status) return fail(status.error());
+    }
+    auto request_vars = context_.host.resolve(job_.request.vars);
+    if (!request_vars) return fail(request_vars.error());
+    in.request_vars = request_vars->vars;
+    keep_secrets(in, request_vars->secret_values);
+    return in;
+  }
+
+ private:
+  static void keep_secrets(ansible::RunInput& in, const std::vector<std::string>& values) {
+    in.secret_values.insert(in.secret_values.end(), values.begin(), values.end());
+  }
+
+  Status add_host(ansible::RunInput& in, const std::string& id, bool target) {
+    const auto it = fleet_->nodes.find(id);
+    if (it == fleet_->nodes.end()) {
+      return fail(Code::kNotFound, "no_such_node",
+                  fmt::format("node {} was removed meanwhile", id));
+    }
+    const fleet::Node& node = it->second;
+    ansible::Host host;
+    host.id = node.id;
+    host.name = node.name;
+    host.addr = node.spec.addr;
+    host.ssh = node.spec.ssh;
+    host.target = target;
+    host.host_group = group_of(node, job_, target);
+    const auto role = job_.roles.find(id);
+    host.role = target && role != job_.roles.end()
+                    ? role->second
+                    : plan::role_of(context_.catalog, node).value_or(fleet::Role::kWorker);
+    host.availability = node.spec.availability;
+    if (const auto services = stage_.def.services.find(id); services != stage_.def.services.end()) {
+      host.services = services->second;
+    }
+    for (const auto& [service, status] : node.status.services) {
+      if (!status.member_id.empty()) host.recorded[service] = status.member_id;
+    }
+    auto vars = context_.host.resolve(
+        plan::effective_vars(*fleet_, context_.catalog, node, host.host_group));
+    if (!vars) return fail(vars.error());
+    host.vars = std::move(vars->vars);
+    keep_secrets(in, vars->secret_values);
+    in.hosts.push_back(std::move(host));
+    return {};
+  }
+
+  const Context& context_;
+  const Job& job_;
+  const StageStatus& stage_;
+  std::shared_ptr<const fleet::Snapshot> fleet_;
+};
+
+}  // namespace
+
+Result<ansible::RunInput> make_run_input(const Context& context, const Job& job,
+                                         const StageStatus& stage, const std::string& run_id) {
+  return InputBuilder(context, job, stage).build(run_id);
+}
+
+}  // namespace clusterctl::job

@@ -1,0 +1,222 @@
+#include "job/stepper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "job/evaluate.h"
+#include "job/finish.h"
+#include "job/run_input.h"
+
+namespace clusterctl::job {
+namespace {
+
+// Stages that only look: they touch nothing, and their failure needs no cleanup.
+bool looks_only(const std::string& stage) {
+  return stage == "check" || stage == "observe" || stage == "verify" || stage == "show";
+}
+
+// The last line of the run's output, for runs that ended before any event.
+std::string last_output_line(const fs::path& dir) {
+  auto text = read_file(dir / "output.log", 512 << 20);
+  if (!text) return "";
+  const size_t end = text->find_last_not_of(" \t\r\n");
+  if (end == std::string::npos) return "";
+  const size_t start = text->rfind('\n', end);
+  const size_t from = start == std::string::npos ? 0 : start + 1;
+  return truncate_utf8(text->substr(from, end - from + 1), 500);
+}
+
+}  // namespace
+
+void Stepper::run(std::stop_token stop) {
+  for (;;) {
+    const auto next = std::find_if(job_.stages.begin(), job_.stages.end(),
+                                   [](const StageStatus& s) { return !is_final(s.state); });
+    if (next == job_.stages.end()) {
+      const auto more = closing_stages(job_, *c_.host.fleet());
+      if (more.empty()) return finish();
+      job_.stages.insert(job_.stages.end(), more.begin(), more.end());
+      continue;
+    }
+    if (step(*next, stop) == Next::kDetached) return;
+  }
+}
+
+Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
+  if (stage.run.empty()) {
+    if (stop.stop_requested()) return Next::kDetached;
+    if (!stage.closing && cancel_wanted()) {
+      give_up("cancelled", "cancelled on request");
+      return Next::kGoOn;
+    }
+    choose_targets(stage);
+    if (stage.nodes.empty()) {
+      stage.state = StageState::kSkipped;
+      return Next::kGoOn;
+    }
+    if (prepare(stage) == Next::kDetached) return Next::kDetached;
+    if (is_final(stage.state)) return Next::kGoOn;
+  }
+  const run::RunState state = c_.runs.look(stage.run);
+  if (state.phase == run::Phase::kPrepared || state.phase == run::Phase::kUnknown) {
+    if (auto started = c_.runs.start(stage.run); !started) {
+      stage.state = StageState::kFailed;
+      give_up("run_failed", started.error().line());
+      return Next::kGoOn;
+    }
+  }
+  if (stage.state == StageState::kPrepared) {
+    stage.state = StageState::kRunning;
+    stage.started = c_.clock.now();
+    const std::string message = fmt::format("{} on {} nodes", stage.def.name, stage.nodes.size());
+    if (!propose({}, "job.stage", message)) return Next::kDetached;
+  }
+  if (!stage.closing && cancel_wanted()) (void)c_.runs.cancel(stage.run, job_.cancel_now);
+  return follow(stage, stop);
+}
+
+Stepper::Next Stepper::prepare(StageStatus& stage) {
+  stage.run = c_.ids.ulid();
+  auto input = make_run_input(c_, job_, stage, stage.run);
+  Status prepared;
+  if (!input) {
+    prepared = fail(input.error());
+  } else {
+    run::RunSpec spec;
+    spec.id = stage.run;
+    spec.job = job_.id;
+    spec.stage = stage.def.name;
+    spec.playbook = stage.def.playbook;
+    spec.secret_values = input->secret_values;
+    auto files = ansible::render(*input);
+    if (files) {
+      spec.files = std::move(*files);
+      prepared = c_.runs.prepare(spec);
+    } else {
+      prepared = fail(files.error());
+    }
+  }
+  if (!prepared) {
+    stage.state = StageState::kFailed;
+    give_up("run_failed", prepared.error().line());
+    return Next::kGoOn;
+  }
+  stage.state = StageState::kPrepared;
+  for (const std::string& id : stage.nodes) {
+    if (NodeOutcome* n = job_.outcome(id); n && n->state == OutcomeState::kPending)
+      n->state = OutcomeState::kRunning;
+  }
+  return propose() ? Next::kGoOn : Next::kDetached;
+}
+
+Stepper::Next Stepper::follow(StageStatus& stage, std::stop_token stop) {
+  ansible::RunResult result;
+  const run::RunState state =
+      c_.runs.follow(stage.run, stop, [&](std::string_view line) { result.feed_line(line); });
+  if (state.phase != run::Phase::kFinished && state.phase != run::Phase::kInterrupted)
+    return Next::kDetached;
+  if (!conclude(stage, state, result) && !stage.closing) skip_planned();
+  return Next::kGoOn;
+}
+
+bool Stepper::conclude(StageStatus& stage, const run::RunState& state,
+                       const ansible::RunResult& result) {
+  const Time now = c_.clock.now();
+  const auto fleet = c_.host.fleet();
+  StageOutcome outcome =
+      evaluate(stage, *fleet, result, state, last_output_line(c_.runs.dir(stage.run)), now);
+  stage.state = outcome.state;
+  stage.ended = now;
+
+  std::vector<std::string> touched;
+  if (!looks_only(stage.def.name)) {
+    const bool unknown = outcome.state == StageState::kInterrupted || result.bad_lines() > 0;
+    for (const std::string& id : stage.nodes) {
+      const auto node = fleet->nodes.find(id);
+      if (unknown || (node != fleet->nodes.end() && result.touched(node->second.name)))
+        touched.push_back(id);
+    }
+  }
+  record_outcome(job_, stage, outcome, touched);
+  if (auto known_hosts = c_.runs.read_known_hosts(stage.run)) {
+    for (auto& [id, key] : ansible::learnt_host_keys(*known_hosts)) {
+      for (NodeChange& change : outcome.observations) {
+        if (change.id == id) change.host_key = key;
+      }
+    }
+  }
+  const bool was_running = job_.reason.empty();
+  if (was_running && stops_job(job_, stage, outcome)) log::info("job {}: {}", job_.id, job_.error);
+  propose(std::move(outcome.observations), "job.stage",
+          fmt::format("{} {}", stage.def.name, to_word(stage.state)));
+  if (auto scrubbed = c_.runs.scrub(stage.run); !scrubbed) log::warn("{}", scrubbed.error().line());
+  if (job_.reason.empty()) check_quorum(stage);
+  return job_.reason.empty();
+}
+
+// Failed nodes take no further part, except in the stages that clean them up or only look.
+void Stepper::choose_targets(StageStatus& stage) const {
+  stage.nodes.clear();
+  for (const std::string& id : stage.def.nodes) {
+    const NodeOutcome* n = job_.outcome(id);
+    const bool out =
+        n && (n->state == OutcomeState::kFailed || n->state == OutcomeState::kCancelled);
+    if (!out || stage.closing) stage.nodes.push_back(id);
+  }
+}
+
+// After an observation and before the first change: the same rules as at acceptance, on what was
+// just seen.
+void Stepper::check_quorum(const StageStatus& stage) {
+  if (stage.def.name != "observe" || stage.closing) return;
+  const bool changes_follow = std::any_of(
+      job_.stages.begin(), job_.stages.end(),
+      [](const StageStatus& s) { return !is_final(s.state) && !looks_only(s.def.name); });
+  if (!changes_follow) return;
+  if (auto ok = plan::recheck_quorum(*c_.host.fleet(), c_.catalog, job_.request, job_.as_plan());
+      !ok) {
+    give_up("quorum_lost", ok.error().message + "; nothing was changed");
+    job_.hint = ok.error().hint;
+  }
+}
+
+void Stepper::skip_planned() {
+  for (StageStatus& s : job_.stages) {
+    if (s.run.empty() && !is_final(s.state)) s.state = StageState::kSkipped;
+  }
+}
+
+void Stepper::give_up(std::string reason, std::string error) {
+  if (job_.reason.empty()) {
+    job_.reason = std::move(reason);
+    job_.error = std::move(error);
+  }
+  skip_planned();
+}
+
+bool Stepper::cancel_wanted() {
+  const auto now = c_.host.current(job_.id);
+  if (now && now->cancel_requested) {
+    job_.cancel_requested = true;
+    job_.cancel_now = now->cancel_now;
+  }
+  return job_.cancel_requested;
+}
+
+void Stepper::finish() {
+  auto changes = finish_job(job_, *c_.host.fleet(), c_.catalog, c_.clock.now());
+  propose(std::move(changes), "job.ended",
+          job_.error.empty() ? std::string(to_word(job_.state)) : job_.error);
+}
+
+bool Stepper::propose(std::vector<NodeChange> nodes, std::string event, std::string message) {
+  const auto done =
+      c_.host.propose(Proposal{job_, std::move(nodes), std::move(event), std::move(message)});
+  if (!done) log::error("job {}: its step cannot be stored: {}", job_.id, done.error().line());
+  return done.has_value();
+}
+
+}  // namespace clusterctl::job

@@ -1,0 +1,95 @@
+// What every kind of plan asks of the fleet: who the managers are, through whom to reach the
+// cluster, which nodes a request means. Built once per plan, read only; belongs to the planning
+// call.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fleet/problems.h"
+#include "fleet/quorum.h"
+#include "plan/plan.h"
+
+namespace clusterctl::plan {
+
+using fleet::Node;
+using NodeList = std::vector<const Node*>;
+
+class Context {
+ public:
+  Context(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const Request& request);
+
+  const fleet::Snapshot& snapshot() const { return snapshot_; }
+  const catalog::Catalog& catalog() const { return catalog_; }
+  const Request& request() const { return request_; }
+  const std::vector<fleet::View>& views() const { return views_; }
+
+  // Verified managers in service (Allocated, Maintenance), by name; without those in `except`
+  // (ids).
+  NodeList managers(const std::set<std::string>& except = {}) const;
+  // Every commissioned node that is not in `except`, by name.
+  NodeList commissioned(const std::set<std::string>& except) const;
+  // There are members, or managers, of a cluster.
+  bool cluster_exists() const;
+  // A manager outside `except` that answers, the same one every time; nullptr when there is none.
+  const Node* peer(const std::set<std::string>& except) const;
+  // A voting member of any quorum service.
+  bool is_member(const Node& node) const;
+  // Services a node has been given: what was applied, else what it would get now.
+  std::vector<std::string> services_of(const Node& node) const;
+  // Services that anything may have left on the node: those of every host group, in provisioning
+  // order.
+  std::vector<std::string> services_of_any_group(const Node& node) const;
+
+  // Nodes named by the request, each once; unknown names and repetitions are noted.
+  NodeList named(fleet::Problems& problems, std::vector<Problem>& warnings) const;
+  // Nodes the request's selector matches; all when it has none.
+  NodeList selected(fleet::Problems& problems) const;
+
+  // A stage over `nodes` with all managers outside it (and outside `absent`) as peers, with the
+  // services of all of them.
+  Stage stage(std::string name, const NodeList& nodes, RunVars vars,
+              const std::set<std::string>& absent = {}) const;
+  // The VIP, or the address of the only (else first) of `managers`. `vars`: of one of the managers,
+  // with those of the request.
+  std::string endpoint(const NodeList& managers, const Json& vars) const;
+  RunVars run_vars(const NodeList& managers, const Node* peer, const Json& vars) const;
+
+ private:
+  const fleet::Snapshot& snapshot_;
+  const catalog::Catalog& catalog_;
+  const Request& request_;
+  std::vector<fleet::View> views_;
+};
+
+std::set<std::string> ids_of(const NodeList& nodes);
+std::vector<std::string> names_of(const NodeList& nodes);
+void sort_by_name(NodeList& nodes);
+// "n1, n2, n3 and 4 more"
+std::string some_names(const NodeList& nodes);
+
+// A target of a commission, as far as memberships are concerned.
+struct Joining {
+  const Node* node = nullptr;
+  bool leaves_first = false;  // cleaned before anything else: a membership it still has ends
+  bool joins = false;         // as a manager
+};
+
+// What a plan does to each quorum service, step by step, in the worst order. Fill `views` and
+// return every reason why not.
+std::vector<Problem> check_joining(const Context& context, const std::vector<Joining>& targets,
+                                   const std::map<std::string, std::vector<std::string>>& services,
+                                   std::map<std::string, QuorumView>& views);
+std::vector<Problem> check_removing(const Context& context, const NodeList& leaving,
+                                    bool powered_off, std::map<std::string, QuorumView>& views);
+
+// One per kind. They assume a parsed request.
+Result<Plan> plan_commission(const Context& context);
+Result<Plan> plan_decommission(const Context& context);
+Result<Plan> plan_check(const Context& context);
+Result<Plan> plan_verify(const Context& context);
+Result<Plan> plan_observe(const Context& context);
+
+}  // namespace clusterctl::plan

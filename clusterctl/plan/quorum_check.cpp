@@ -1,0 +1,161 @@
+// Walks a plan's changes of membership step by step through every quorum service and asks
+// fleet/quorum.h about each.
+#include <algorithm>
+
+#include "plan/context.h"
+
+namespace clusterctl::plan {
+namespace {
+
+using fleet::Count;
+using fleet::Step;
+using fleet::StepCase;
+
+// One service, as it is after the steps taken so far.
+class Walk {
+ public:
+  Walk(const Context& context, const fleet::View& view, std::vector<Problem>& problems)
+      : request_(context.request()),
+        view_(view),
+        count_(view.count()),
+        missing_(view.missing()),
+        problems_(problems) {}
+
+  void others_stay(bool stay) { others_stay_ = stay; }
+  // These members are gone for good, whatever the observation says.
+  void mark_dead(const NodeList& nodes) {
+    for (const Node* node : nodes) {
+      const fleet::SeenMember* member = view_.of(node->id);
+      if (!member || !member->reachable) continue;
+      --count_.reachable;
+      missing_.push_back(node->name);
+    }
+    std::sort(missing_.begin(), missing_.end());
+  }
+  void take(Step step, const Node& node) {
+    StepCase c;
+    c.service = view_.service;
+    c.node = node.name;
+    c.step = step;
+    c.count = count_;
+    c.force = request_.force;
+    c.allow_outage = request_.allow_outage;
+    c.others_stay = others_stay_;
+    c.missing = missing_;
+    if (auto problem = check_step(c)) problems_.push_back(std::move(*problem));
+    count_ = after(step, count_);
+    if (step == Step::kRemoveDead) std::erase(missing_, node.name);
+  }
+  void clear() { count_ = {}; }
+  QuorumView result() const {
+    const Count before = view_.count();
+    return {before.total, before.reachable, count_.total, count_.tolerates()};
+  }
+  const Count& count() const { return count_; }
+
+ private:
+  const Request& request_;
+  const fleet::View& view_;
+  Count count_;
+  std::vector<std::string> missing_;
+  bool others_stay_ = true;
+  std::vector<Problem>& problems_;
+};
+
+bool carries(const std::map<std::string, std::vector<std::string>>& services, const Node& node,
+             const std::string& service) {
+  const auto it = services.find(node.id);
+  return it != services.end() &&
+         std::find(it->second.begin(), it->second.end(), service) != it->second.end();
+}
+
+}  // namespace
+
+std::vector<Problem> check_joining(const Context& context, const std::vector<Joining>& targets,
+                                   const std::map<std::string, std::vector<std::string>>& services,
+                                   std::map<std::string, QuorumView>& views) {
+  std::vector<Problem> problems;
+  for (const fleet::View& view : context.views()) {
+    Walk walk(context, view, problems);
+    // A target that leaves comes back: nobody is left alone.
+    walk.others_stay(false);
+    bool touched = false;
+    for (const Joining& target : targets) {
+      const fleet::SeenMember* member = view.of(target.node->id);
+      if (!member || !target.leaves_first) continue;
+      touched = true;
+      walk.take(member->reachable ? Step::kRemove : Step::kRemoveDead, *target.node);
+    }
+    for (const Joining& target : targets) {
+      if (!target.joins || !carries(services, *target.node, view.service)) continue;
+      touched = true;
+      // A member already (a broken-off commission): converging it changes no count.
+      if (view.of(target.node->id) && !target.leaves_first) continue;
+      walk.take(walk.count().total == 0 ? Step::kFirst : Step::kAdd, *target.node);
+    }
+    if (touched) views[view.service] = walk.result();
+  }
+  return problems;
+}
+
+std::vector<Problem> check_removing(const Context& context, const NodeList& leaving,
+                                    bool powered_off, std::map<std::string, QuorumView>& views) {
+  std::vector<Problem> problems;
+  const auto ids = ids_of(leaving);
+  const bool others_stay = !context.commissioned(ids).empty();
+  const bool managers_stay = !context.managers(ids).empty();
+  for (const fleet::View& view : context.views()) {
+    NodeList live, dead;
+    for (const Node* node : leaving) {
+      const fleet::SeenMember* member = view.of(node->id);
+      if (member) (member->reachable && !powered_off ? live : dead).push_back(node);
+    }
+    if (live.empty() && dead.empty()) continue;
+    Walk walk(context, view, problems);
+    walk.others_stay(others_stay);
+    const bool whole = static_cast<int>(live.size() + dead.size()) == view.count().total;
+    if (!others_stay || (whole && !managers_stay)) {
+      walk.clear();  // everything goes, or the rule of the last manager has decided
+    } else {
+      if (powered_off) walk.mark_dead(dead);
+      // The worst order: those that answer first. Then it holds in whatever order the playbook
+      // takes them.
+      for (const Node* node : live) walk.take(Step::kRemove, *node);
+      for (const Node* node : dead) walk.take(Step::kRemoveDead, *node);
+    }
+    views[view.service] = walk.result();
+  }
+  return problems;
+}
+
+Status recheck_quorum(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                      const Request& request, const Plan& plan) {
+  const Context context(snapshot, catalog, request);
+  NodeList targets;
+  std::vector<Joining> joining;
+  std::map<std::string, std::vector<std::string>> services;
+  std::set<std::string> cleaned;
+  for (const Stage& stage : plan.stages) {
+    if (stage.name == "cleanup") cleaned.insert(stage.nodes.begin(), stage.nodes.end());
+    if (stage.name == "site") services = stage.services;
+  }
+  for (const std::string& id : plan.targets) {
+    const auto it = snapshot.nodes.find(id);
+    if (it == snapshot.nodes.end()) continue;
+    const auto role = plan.roles.find(id);
+    targets.push_back(&it->second);
+    joining.push_back({&it->second, cleaned.count(id) != 0,
+                       role != plan.roles.end() && role->second == fleet::Role::kManager});
+  }
+  std::map<std::string, QuorumView> views;
+  std::vector<Problem> problems;
+  if (plan.kind == "commission") problems = check_joining(context, joining, services, views);
+  if (plan.kind == "decommission")
+    problems = check_removing(context, targets, plan.powered_off, views);
+  if (problems.empty()) return {};
+  Error error{Code::kConflict, "quorum_lost", "nothing was changed: " + problems[0].message,
+              problems[0].hint, problems};
+  return fail(std::move(error));
+}
+
+}  // namespace clusterctl::plan

@@ -1,0 +1,165 @@
+// A job request: its form, before anything of the fleet is looked at.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "fleet/patterns.h"
+#include "fleet/problems.h"
+#include "fleet/selector.h"
+#include "fleet/words.h"
+#include "plan/plan.h"
+
+namespace clusterctl::plan {
+namespace {
+
+const std::vector<std::string> kKeys{
+    "kind",  "nodes", "host_group",  "capabilities", "availability",    "vars",    "selector",
+    "level", "force", "powered_off", "allow_outage", "keep_on_failure", "if_busy", "dry_run"};
+const std::vector<std::string> kLevels{"membership", "state", "packages", "images"};
+constexpr size_t kMaxNodes = 10000;
+
+void one_of(fleet::Problems& problems, const std::string& value,
+            const std::vector<std::string>& known, std::string code, std::string_view what) {
+  if (std::find(known.begin(), known.end(), value) != known.end()) return;
+  const std::string near = nearest(std::string_view(value).substr(0, 64), known);
+  problems.add(Code::kInvalid,
+               Problem{std::move(code), fmt::format("{} is not a {}", fleet::shown(value), what),
+                       near.empty() ? "one of: " + join(known, ", ")
+                                    : fmt::format("did you mean \"{}\"?", near),
+                       ""});
+}
+
+void not_for(fleet::Problems& problems, const Request& r, bool given, std::string_view field,
+             std::string_view hint) {
+  if (!given) return;
+  problems.add(Code::kInvalid,
+               Problem{"not_for_kind", fmt::format("\"{}\" means nothing for {}", field, r.kind),
+                       std::string(hint), ""});
+}
+
+// A field that would be ignored is a misunderstanding.
+void check_fit(fleet::Problems& problems, const Request& r) {
+  const bool commission = r.kind == "commission", decommission = r.kind == "decommission";
+  not_for(problems, r, !commission && r.kind != "check" && !r.capabilities.empty(), "capabilities",
+          "only commission changes them");
+  not_for(problems, r, !commission && r.availability, "availability", "only commission takes it");
+  not_for(problems, r, decommission && !r.host_group.empty(), "host_group",
+          "name the nodes, or select them by label");
+  not_for(problems, r, !decommission && r.level != "state", "level",
+          "it is how thoroughly decommission cleans");
+  not_for(problems, r, !decommission && r.powered_off, "powered_off",
+          "it belongs to decommission with force");
+  if (r.powered_off && !r.force) {
+    problems.add(
+        Code::kInvalid,
+        Problem{"needs_force", "\"powered_off\" needs \"force\" as well",
+                "`clusterctl node decommission NAME --force --i-have-powered-it-off`", ""});
+  }
+  if (!r.nodes.empty() && !r.selector.empty()) {
+    problems.add(Code::kInvalid,
+                 Problem{"nodes_and_selector", "\"nodes\" and \"selector\" exclude each other",
+                         "name the nodes, or select them", ""});
+  }
+}
+
+void read_nodes(fleet::Problems& problems, const Json& body, Request& r) {
+  r.nodes = problems.take(get_strings(body, "nodes"));
+  if (r.nodes.size() > kMaxNodes) {
+    problems.add(Code::kInvalid, Problem{"too_many_nodes", "too many nodes in one request",
+                                         fmt::format("at most {}", kMaxNodes), ""});
+    r.nodes.clear();
+  }
+  const bool blank = std::any_of(r.nodes.begin(), r.nodes.end(),
+                                 [](const std::string& n) { return trim(n).empty(); });
+  const auto given = body.find("nodes");
+  if (blank || (given != body.end() && given->is_array() && given->empty())) {
+    problems.add(
+        Code::kInvalid,
+        Problem{"no_nodes", blank ? "\"nodes\" holds an empty name" : "\"nodes\" is an empty list",
+                "name the nodes, or leave the field out", ""});
+  }
+}
+
+}  // namespace
+
+Result<Request> parse_request(const Json& body) {
+  if (!body.is_object())
+    return fail(Code::kInvalid, "not_an_object",
+                fmt::format("a job request must be a JSON object, not {}", body.type_name()));
+  fleet::Problems problems;
+  for (const auto& [key, value] : body.items())
+    problems.take(check_keys(Json{{key, value}}, kKeys, "a job request"));
+  Request r;
+  r.kind = problems.take(get_string(body, "kind"));
+  one_of(problems, r.kind, kKinds, "unknown_kind", "kind of job");
+  read_nodes(problems, body, r);
+  r.host_group = problems.take(get_string(body, "host_group"));
+  if (!r.host_group.empty()) problems.take(fleet::check_word(r.host_group, "host group"));
+  r.capabilities = problems.take(get_strings(body, "capabilities"));
+  if (r.capabilities.size() > fleet::kMaxListItems) {
+    problems.add(Code::kInvalid, Problem{"too_many_capabilities", "too many capabilities", "", ""});
+  }
+  for (const std::string& c : r.capabilities) problems.take(fleet::check_word(c, "capability"));
+  std::sort(r.capabilities.begin(), r.capabilities.end());
+  r.capabilities.erase(std::unique(r.capabilities.begin(), r.capabilities.end()),
+                       r.capabilities.end());
+  const std::string availability = problems.take(get_string(body, "availability"));
+  if (!availability.empty()) {
+    one_of(problems, availability, fleet::all_words<fleet::Availability>(), "unknown_word",
+           "value of availability");
+    r.availability = fleet::from_word<fleet::Availability>(availability);
+  }
+  const auto vars = get_object(body, "vars");
+  if (!vars)
+    problems.add(vars.error());
+  else if (auto fine = fleet::check_vars(*vars, "vars", fleet::kMaxRequestVarsBytes); !fine)
+    problems.add(fine.error());
+  else
+    r.vars = *vars;
+  r.selector = problems.take(get_string(body, "selector"));
+  if (auto selector = fleet::Selector::parse(r.selector); !selector) problems.add(selector.error());
+  r.level = problems.take(get_string(body, "level", "state"));
+  one_of(problems, r.level, kLevels, "unknown_word", "level");
+  r.if_busy = problems.take(get_string(body, "if_busy", "queue"));
+  one_of(problems, r.if_busy, {"queue", "refuse"}, "unknown_word", "value of if_busy");
+  r.force = problems.take(get_bool(body, "force"));
+  r.powered_off = problems.take(get_bool(body, "powered_off"));
+  r.allow_outage = problems.take(get_bool(body, "allow_outage"));
+  r.keep_on_failure = problems.take(get_bool(body, "keep_on_failure"));
+  r.dry_run = problems.take(get_bool(body, "dry_run"));
+  if (problems.empty()) check_fit(problems, r);
+  if (!problems.empty()) return problems.refuse("the request is refused");
+  return r;
+}
+
+Json to_json(const Request& r) {
+  Json out{{"kind", r.kind}};
+  if (!r.nodes.empty()) out["nodes"] = r.nodes;
+  if (!r.host_group.empty()) out["host_group"] = r.host_group;
+  if (!r.capabilities.empty()) out["capabilities"] = r.capabilities;
+  if (r.availability) out["availability"] = fleet::word(*r.availability);
+  if (!r.vars.empty()) out["vars"] = r.vars;
+  if (!r.selector.empty()) out["selector"] = r.selector;
+  if (r.kind == "decommission") out["level"] = r.level;
+  if (r.force) out["force"] = true;
+  if (r.powered_off) out["powered_off"] = true;
+  if (r.allow_outage) out["allow_outage"] = true;
+  if (r.keep_on_failure) out["keep_on_failure"] = true;
+  if (r.if_busy != "queue") out["if_busy"] = r.if_busy;
+  if (r.dry_run) out["dry_run"] = true;
+  return out;
+}
+
+Request pinned(const Request& request, const Plan& plan, const fleet::Snapshot& snapshot) {
+  Request out = request;
+  out.nodes.clear();
+  out.selector.clear();
+  for (const std::string& id : plan.targets) {
+    const auto it = snapshot.nodes.find(id);
+    if (it != snapshot.nodes.end()) out.nodes.push_back(it->second.name);
+  }
+  return out;
+}
+
+}  // namespace clusterctl::plan

@@ -1,0 +1,88 @@
+// Variables of a node, low to high: catalog defaults < globals < host group < node < request.
+// Shallow: a later value replaces an earlier one.
+#include "base/digest.h"
+#include "plan/plan.h"
+
+namespace clusterctl::plan {
+namespace {
+
+void lay_over(Json& under, const Json& over) {
+  if (!over.is_object()) return;
+  for (const auto& [name, value] : over.items()) under[name] = value;
+}
+
+// What the operator set: globals, host group, node, and the versions through the catalog's
+// variables.
+Json operator_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                   const fleet::Node& node, std::string_view host_group) {
+  Json vars = Json::object();
+  lay_over(vars, snapshot.globals);
+  if (const catalog::HostGroup* group = catalog.host_group(host_group)) lay_over(vars, group->vars);
+  lay_over(vars, node.spec.vars);
+  for (const auto& [name, version] : node.spec.versions) {
+    const catalog::Service* service = catalog.service(name);
+    if (service && !service->version_variable.empty()) vars[service->version_variable] = version;
+  }
+  return vars;
+}
+
+}  // namespace
+
+Json effective_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                    const fleet::Node& node, std::string_view host_group,
+                    const Json& request_vars) {
+  Json vars = catalog.defaults().is_object() ? catalog.defaults() : Json::object();
+  lay_over(vars, operator_vars(snapshot, catalog, node, host_group));
+  lay_over(vars, request_vars);
+  return vars;
+}
+
+std::string vars_fingerprint(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                             const fleet::Node& node, std::string_view host_group) {
+  return sha256_hex(dump_json(operator_vars(snapshot, catalog, node, host_group)) + "\n" +
+                    catalog.version());
+}
+
+std::optional<fleet::Role> role_of(const catalog::Catalog& catalog, const fleet::Node& node) {
+  const std::string& group =
+      node.status.applied ? node.status.applied->host_group : node.spec.host_group;
+  if (group.empty()) return std::nullopt;
+  const auto& given =
+      node.status.applied ? node.status.applied->capabilities : node.spec.capabilities;
+  return catalog.role(group, catalog.capabilities_for(group, given));
+}
+
+std::vector<fleet::View> observe_members(const fleet::Snapshot& snapshot,
+                                         const catalog::Catalog& catalog) {
+  std::vector<fleet::View> out;
+  for (const std::string& service : catalog.quorum_services()) {
+    out.push_back(fleet::observe(snapshot, service, [&](const fleet::Node& node) {
+      return role_of(catalog, node) == fleet::Role::kManager;
+    }));
+  }
+  return out;
+}
+
+fleet::Applied applied_after(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                             const Plan& plan, const fleet::Node& node) {
+  fleet::Applied out;
+  out.host_group = node.spec.host_group;
+  out.capabilities = node.spec.capabilities;
+  out.availability = node.spec.availability;
+  if (const auto change = plan.changes.find(node.id); change != plan.changes.end()) {
+    out.host_group = change->second.host_group;
+    out.capabilities = change->second.capabilities;
+    out.availability = change->second.availability;
+  }
+  out.capabilities = catalog.capabilities_for(out.host_group, out.capabilities);
+  out.versions = node.spec.versions;
+  for (const Stage& stage : plan.stages) {
+    if (stage.name != "verify") continue;
+    if (const auto it = stage.services.find(node.id); it != stage.services.end())
+      out.services = it->second;
+  }
+  out.vars_fingerprint = vars_fingerprint(snapshot, catalog, node, out.host_group);
+  return out;
+}
+
+}  // namespace clusterctl::plan

@@ -1,0 +1,303 @@
+#include "serve.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "api/auth.h"
+#include "api/http_engine.h"
+#include "api/resources.h"
+#include "api/service.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/strings.h"
+#include "controller/controller.h"
+#include "daemon_config.h"
+#include "run/runs.h"
+#include "store/store.h"
+
+namespace clusterctl {
+namespace {
+
+constexpr const char* kUsage =
+    "usage: clusterctl serve [--config FILE] [--state-dir DIR] [--check-config]\n"
+    "  --config FILE     daemon configuration (default /etc/clusterctl/clusterctl.yml)\n"
+    "  --state-dir DIR   where state, runs and keys live (default /var/lib/clusterctl)\n"
+    "  --check-config    read the configuration, say whether it is right, and end\n";
+
+struct Arguments {
+  fs::path config = "/etc/clusterctl/clusterctl.yml";
+  bool config_given = false;
+  fs::path state_dir;
+  bool check = false;
+  bool help = false;
+};
+
+Result<Arguments> parse_arguments(int argc, char** argv) {
+  Arguments out;
+  for (int i = 2; i < argc; ++i) {
+    std::string arg = argv[i], value;
+    const size_t equals = arg.find('=');
+    const bool inline_value = arg.starts_with("--") && equals != std::string::npos;
+    if (inline_value) {
+      value = arg.substr(equals + 1);
+      arg.resize(equals);
+    }
+    if (arg == "--help" || arg == "-h") {
+      out.help = true;
+    } else if (arg == "--check-config") {
+      out.check = true;
+    } else if (arg == "--config" || arg == "--state-dir") {
+      if (!inline_value) {
+        if (++i >= argc)
+          return fail(Code::kInvalid, "usage", arg + " needs a value", "clusterctl serve --help");
+        value = argv[i];
+      }
+      (arg == "--config" ? out.config : out.state_dir) = value;
+      out.config_given = out.config_given || arg == "--config";
+    } else {
+      return fail(Code::kInvalid, "usage",
+                  fmt::format("serve has no argument \"{}\"", one_line(arg)),
+                  "clusterctl serve --help");
+    }
+  }
+  return out;
+}
+
+fs::path self_path() {
+  std::error_code ec;
+  return fs::read_symlink("/proc/self/exe", ec);
+}
+
+// Beside a build tree's binary, else where the package puts them.
+fs::path default_playbooks() {
+  std::error_code ec;
+  const fs::path source = self_path().parent_path().parent_path().parent_path() / "playbooks";
+  return fs::exists(source / "site.yml", ec) ? source : fs::path("/usr/share/clusterctl/playbooks");
+}
+
+Status check_private_key(const std::string& path) {
+  if (path.empty()) return {};
+  const auto bad = [&](std::string why, std::string hint) {
+    return fail(Code::kInvalid, "bad_private_key", fmt::format("ssh.private_key {}: {}", path, why),
+                std::move(hint));
+  };
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0)
+    return bad("there is no such file", "name the private key of the fleet");
+  if ((st.st_mode & 077) != 0)
+    return bad("others can read it, so ssh refuses it", "chmod 600 " + path);
+  const auto text = read_file(path, 1 << 20);
+  if (!text) return fail(text.error());
+  if (text->find("PRIVATE KEY-----") == std::string::npos)
+    return bad("it is no private key", "name the file without .pub");
+  const auto answer = run_process(
+      {{"ssh-keygen", "-y", "-P", "", "-f", path}, {{"PATH", "/usr/bin:/bin"}}, "", false, -1, {}},
+      std::chrono::seconds(10), 4096);
+  if (answer && !answer->status.ok())
+    return bad("it cannot be used: " + one_line(trim(answer->text)),
+               "use a key without a passphrase");
+  return {};
+}
+
+// "ansible-core 2.14.18", or an Error that says what to install.
+Result<std::string> ansible_version(const DaemonConfig& config) {
+  std::map<std::string, std::string> env{
+      {"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+      {"LANG", "C.UTF-8"},
+      {"HOME", "/root"}};
+  for (const auto& [name, value] : config.ansible_env) env[name] = value;
+  const auto answer = run_process({{config.ansible_playbook, "--version"}, env, "/", false, -1, {}},
+                                  std::chrono::seconds(30));
+  if (!answer)
+    return fail(Code::kUnavailable, "no_ansible", answer.error().message,
+                "install ansible-core, or set ansible.playbook_program");
+  const std::string first = split(answer->text, '\n').front();
+  if (!answer->status.ok())
+    return fail(Code::kUnavailable, "no_ansible",
+                config.ansible_playbook + " --version failed: " + one_line(first));
+  const size_t open = first.find('['), close = first.find(']');
+  return open == std::string::npos || close == std::string::npos
+             ? first
+             : first.substr(open + 1, close - open - 1);
+}
+
+// Everything the daemon consists of, in the order it is built; destroyed backwards.
+class Daemon {
+ public:
+  explicit Daemon(DaemonConfig config) : config_(std::move(config)), ids_(clock_) {}
+
+  Status start() {
+    if (auto ok = make_dirs(config_.state_dir, 0700); !ok) return ok;
+    if (auto ok = open_store(); !ok) return ok;
+    if (auto ok = open_catalog(); !ok) return ok;
+    if (auto ok = check_private_key(config_.ssh_private_key); !ok) return ok;
+    auto version = ansible_version(config_);
+    if (!version) log::warn("{}", version.error().line());
+    about_ = {CLUSTERCTL_VERSION, version.value_or("not found"), config_.playbooks.string()};
+    if (auto ok = start_controller(); !ok) return ok;
+    return open_listeners();
+  }
+
+  void stop() {
+    if (engine_) engine_->stop();
+    if (controller_) controller_->stop();
+  }
+
+ private:
+  Status open_store() {
+    auto store = store::open_sqlite_store(config_.state_dir / "clusterctl.db");
+    if (!store) return fail(store.error());
+    store_ = std::move(*store);
+    return {};
+  }
+
+  Status open_catalog() {
+    if (config_.playbooks.empty()) config_.playbooks = default_playbooks();
+    auto catalog = catalog::Catalog::read(config_.playbooks / "catalog.yml");
+    if (!catalog) {
+      Error error = catalog.error();
+      if (error.code == Code::kNotFound)
+        error.hint = "set ansible.playbooks to the folder with catalog.yml and site.yml";
+      return fail(std::move(error));
+    }
+    catalog_ = std::make_unique<catalog::Catalog>(std::move(*catalog));
+    if (config_.ansible_config.empty())
+      config_.ansible_config = config_.playbooks.parent_path() / "ansible.cfg";
+    return {};
+  }
+
+  Status start_controller() {
+    run::Settings settings;
+    settings.runs_dir = config_.state_dir / "runs";
+    settings.playbooks = config_.playbooks;
+    settings.ansible_config = config_.ansible_config;
+    settings.ansible_playbook = config_.ansible_playbook;
+    settings.self = self_path();
+    settings.extra_env = config_.ansible_env;
+    if (auto ok = make_dirs(settings.runs_dir, 0700); !ok) return ok;
+    const fs::path pki = config_.state_dir / "pki";
+    if (auto ok = make_dirs(pki, 0700); !ok) return ok;
+    runs_ = run::make_runs(std::move(settings));
+    auto variables = controller::read_role_variables(config_.playbooks.parent_path() / "roles");
+    if (!variables) return fail(variables.error());
+    controller::Settings options;
+    options.cluster_name = config_.cluster_name;
+    options.max_parallel_runs = config_.max_parallel_runs;
+    options.keep_jobs = static_cast<size_t>(config_.keep_jobs);
+    options.run_defaults = {config_.ssh_user, config_.ssh_private_key, pki.string()};
+    controller_ = std::make_unique<controller::Controller>(controller::Deps{
+        *store_, *runs_, *catalog_, clock_, ids_, std::move(*variables), std::move(options)});
+    return controller_->start();
+  }
+
+  Status open_listeners() {
+    api::Router& router = router_;
+    api::add_node_routes(router, *controller_);
+    api::add_job_routes(router, *controller_);
+    api::add_global_routes(router, *controller_);
+    api::add_event_routes(router, *controller_);
+    api::add_meta_routes(router, *controller_, about_);
+    api::AuthOptions auth;
+    auth.hosts = config_.hosts;
+    if (config_.unix_group.empty() && api::find_group("clusterctl"))
+      config_.unix_group = "clusterctl";
+    auth.group = api::find_group(config_.unix_group);
+    if (!config_.tcp_host.empty()) {
+      if (config_.token_file.empty()) config_.token_file = config_.state_dir / "token";
+      auto token = api::load_or_create_token(config_.token_file);
+      if (!token) return fail(token.error());
+      auth.token = std::move(*token);
+    }
+    auth_ = std::make_unique<api::Auth>(std::move(auth));
+    service_ = std::make_unique<api::Service>(router_, *auth_);
+    engine_ = std::make_unique<api::HttpEngine>(
+        api::EngineOptions{}, [this](api::Request& r) { return service_->handle(r); });
+    if (auto ok = make_dirs(config_.unix_socket.parent_path()); !ok) return ok;
+    if (auto ok = engine_->listen_unix(config_.unix_socket, config_.unix_group); !ok) return ok;
+    std::string tcp;
+    if (!config_.tcp_host.empty()) {
+      auto port = engine_->listen_tcp(config_.tcp_host, config_.tcp_port);
+      if (!port) return fail(port.error());
+      tcp = fmt::format("listening on http://{}:{} (token in {})", config_.tcp_host, *port,
+                        config_.token_file.string());
+    }
+    if (auto ok = engine_->start(); !ok) return ok;
+    std::printf("listening on unix:%s\n", config_.unix_socket.c_str());
+    if (!tcp.empty()) std::printf("%s\n", tcp.c_str());
+    std::fflush(stdout);
+    return {};
+  }
+
+  DaemonConfig config_;
+  SystemClock clock_;
+  RandomIds ids_;
+  api::About about_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<catalog::Catalog> catalog_;
+  std::unique_ptr<run::Runs> runs_;
+  std::unique_ptr<controller::Controller> controller_;
+  api::Router router_;
+  std::unique_ptr<api::Auth> auth_;
+  std::unique_ptr<api::Service> service_;
+  std::unique_ptr<api::HttpEngine> engine_;
+};
+
+int complain(const Error& error) {
+  std::fprintf(stderr, "error: %s\n", one_line(error.message).c_str());
+  if (!error.hint.empty()) std::fprintf(stderr, "hint: %s\n", one_line(error.hint).c_str());
+  return exit_code(error.code);
+}
+
+}  // namespace
+
+int serve(int argc, char** argv) {
+  auto arguments = parse_arguments(argc, argv);
+  if (!arguments) return complain(arguments.error());
+  if (arguments->help) {
+    std::fputs(kUsage, stdout);
+    return kExitOk;
+  }
+  auto config = read_daemon_config(arguments->config, arguments->config_given);
+  if (!config) return complain(config.error());
+  if (!arguments->state_dir.empty()) {
+    std::error_code ec;
+    config->state_dir = fs::absolute(arguments->state_dir, ec);
+  }
+  if (arguments->check) {
+    std::printf("%s is right\n", arguments->config.c_str());
+    return kExitOk;
+  }
+  const auto level = config->log_level;
+  log::set_level(level == "debug"   ? log::Level::kDebug
+                 : level == "warn"  ? log::Level::kWarn
+                 : level == "error" ? log::Level::kError
+                                    : log::Level::kInfo);
+
+  // Before any thread exists, so that all of them leave these signals to sigwait.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);
+  ::umask(027);
+
+  Daemon daemon(std::move(*config));
+  if (auto started = daemon.start(); !started) {
+    daemon.stop();
+    return complain(started.error());
+  }
+  int signal = 0;
+  ::sigwait(&signals, &signal);
+  log::info("stopping on signal {}; playbook runs go on", signal);
+  daemon.stop();
+  return kExitOk;
+}
+
+}  // namespace clusterctl

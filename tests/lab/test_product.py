@@ -1,0 +1,207 @@
+"""One cluster's life on real nodes, in order: every test builds on the one before. The fast tier's lab suite."""
+
+import re
+
+import pytest
+
+import product
+
+MASTERS = ["node1", "node2", "node3"]
+ALL = MASTERS + ["node4"]
+
+
+@pytest.fixture(scope="module", name="lab")
+def running_lab(tmp_path_factory):
+    lab = product.Lab("product", tmp_path_factory.mktemp("lab"))
+    lab.run("down", check=False)
+    lab.up(4)
+    yield lab
+    lab.run("down")
+
+
+@pytest.fixture(scope="module", name="c")
+def running_daemon(lab, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("c")
+    daemon = product.Product(lab, directory, product.playbooks_with(directory / "ansible", "noise", "fragile"))
+    daemon.start()
+    yield daemon
+    daemon.stop()
+
+
+def ansible_pids(run):
+    """Processes of this run's ansible-playbook on the controller, oldest first."""
+    out = []
+    for path in product.pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = path.read_text().replace("\0", " ")
+        except OSError:
+            continue
+        if "ansible-playbook" in text and run in text:
+            out.append(int(path.parent.name))
+    return sorted(out)
+
+
+def swarm_nodes(lab, on="node1"):
+    return dict(line.split() for line in lab.sh(on, "docker node ls --format '{{.Hostname}} {{.Status}}'").splitlines())
+
+
+def etcd_members(lab, on="node1"):
+    text = lab.sh(on, "set -a; . /etc/etcd/etcdctl.env; etcdctl member list")
+    return sorted(line.split(", ")[2] for line in text.splitlines())
+
+
+def leftovers(lab, node):
+    """What the level `state` promises to remove, found on a node."""
+    checks = {
+        "containers": "docker ps -aq 2>/dev/null",
+        "units": "systemctl list-units --plain --no-legend 'etcd*' 'ucarp*' 'clusterctl*' 'docker*' --state=active",
+        "enabled": "systemctl list-unit-files --no-legend --state=enabled 'etcd*' 'ucarp*' 'clusterctl*' 'docker*'",
+        "etcd data": "find /var/lib/etcd -mindepth 1 2>/dev/null | head -3",
+        "swarm data": "find /var/lib/docker/swarm -mindepth 1 2>/dev/null | head -3",
+        "etcd configuration": "ls /etc/etcd/etcd.yml /etc/etcd/*.crt /etc/etcd/*.key 2>/dev/null",
+        "address": f"ip -4 -o addr | grep -w '{lab.vip}' || true",
+        "bridges": "ip -br link | grep -E 'docker|vxlan' || true",
+    }
+    found = {name: lab.sh(node, command, check=False) for name, command in checks.items()}
+    return {name: text for name, text in found.items() if text}
+
+
+def test_inventory_becomes_node_records(lab, c):
+    out = c.cli("inventory", "import", lab.settings["LAB_INVENTORY"]).stdout
+    assert "node4" in out
+    listed = c.cli("node", "ls", "-o", "name").stdout.split()
+    assert listed == ALL
+    assert c.rest("GET", "/v1/globals")["vars"]["service_vip"] == lab.vip
+
+
+def test_commission_survives_two_kills_of_the_daemon(lab, c):
+    c.rest("PATCH", "/v1/globals", {"vars": {"noise_chunks": 0}}, status=200)
+    c.rest("PATCH", "/v1/nodes/node4", {"spec": {"vars": {"noise_chunks": 10}}}, status=200)
+    job = c.submit("commission", ALL)
+    site = c.until(lambda: next((s for s in c.job(job)["stages"] if s["name"] == "site" and s["run"]), None), 300)
+    first = c.until(lambda: ansible_pids(site["run"]), 60)[0]
+    for marker in ("TASK [docker", "node4 line 2"):
+        c.until(lambda m=marker: m in c.rest("GET", f"/v1/jobs/{job}/log"), 600, marker)
+        c.kill()
+        assert first in ansible_pids(site["run"]), "the run goes on without the daemon"
+        c.start()
+        assert ansible_pids(site["run"])[:1] == [first], "and it is the same process"
+    result = c.wait(job)
+    assert result["state"] == "succeeded", c.explain(result)
+    log = c.rest("GET", f"/v1/jobs/{job}/log")
+    numbers = [int(n) for n in re.findall(r"node4 line (\d+)", log)]
+    assert numbers == list(range(1, 10001)), "no gap and no repeat"
+    c.rest("PATCH", "/v1/nodes/node4", {"spec": {"vars": {"noise_chunks": 0}}}, status=200)
+
+
+def test_the_cluster_is_real(lab, c):
+    rows = [line.split() for line in c.cli("node", "ls").stdout.splitlines()[1:]]
+    assert [row[1] for row in rows] == ALL
+    assert all("Allocated" in row for row in rows)
+    assert swarm_nodes(lab, "node2") == {name: "Ready" for name in ALL}
+    leaders = lab.sh("node3", "docker node ls --format '{{.Hostname}} {{.ManagerStatus}}'").splitlines()
+    assert sum(line.endswith("Leader") for line in leaders) == 1
+    assert sum(bool(line.split()[1:]) for line in leaders) == 3
+    assert etcd_members(lab) == MASTERS
+    health = lab.sh("node1", "set -a; . /etc/etcd/etcdctl.env; etcdctl endpoint health --cluster 2>&1")
+    assert health.count("is healthy") == 3 and "https://" in health
+    holders = [node for node in MASTERS if lab.vip in lab.sh(node, "ip -4 -o addr")]
+    assert len(holders) == 1
+    status = c.rest("GET", "/v1/status")
+    assert status["vip"]["holders"] == holders
+    assert status["services"]["etcd"]["members"] == 3 and status["services"]["etcd"]["tolerates"] == 1
+
+
+def test_second_converge_changes_nothing(lab, c):
+    # A commissioned node cannot be commissioned again; the playbook itself converges, as plain Ansible runs it.
+    before = plain_converge(lab, c)
+    assert before == {}, before
+
+
+@pytest.mark.parametrize("damage,service", [
+    ("systemctl stop etcd", "etcd"),
+    ("systemctl stop docker docker.socket", "docker"),
+    ("echo '# edited' >> /etc/etcd/etcd.yml", "etcd"),
+    ("echo '{}' > /etc/docker/daemon.json", "docker"),
+])
+def test_exactly_the_damaged_service_is_repaired(lab, c, damage, service):
+    lab.sh("node3", damage)
+    changed = plain_converge(lab, c)
+    assert changed == {"node3": {service}}
+    assert c.do("verify", ["node3"])
+
+
+def plain_converge(lab, c):
+    """site.yml by plain ansible-playbook with the inventory that the controller gives; the changes it reported."""
+    directory = c.directory / "plain"
+    directory.mkdir(exist_ok=True)
+    (directory / "events.jsonl").unlink(missing_ok=True)
+    inventory = directory / "inventory"
+    inventory.write_text(f"#!/bin/sh\nexec {product.BINARY} inventory \"$@\"\n")
+    inventory.chmod(0o755)
+    env = dict(product.os.environ, CLUSTERCTL_SERVER=f"unix:{c.socket}", CLUSTERCTL_RUN_DIR=str(directory),
+               ANSIBLE_CONFIG=str(c.directory / "ansible" / "ansible.cfg"), LANG="C.UTF-8",
+               ANSIBLE_PRIVATE_KEY_FILE=lab.settings["LAB_SSH_KEY"], ANSIBLE_REMOTE_USER=lab.settings["LAB_SSH_USER"],
+               ANSIBLE_SSH_COMMON_ARGS=lab.settings["ANSIBLE_SSH_COMMON_ARGS"])
+    result = product.subprocess.run(
+        ["ansible-playbook", "-i", inventory, c.directory / "ansible" / "playbooks" / "site.yml",
+         "-e", f"clusterctl_pki_dir={c.state}/pki"],
+        env=env, text=True, capture_output=True, timeout=900)
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr
+    changed = {}
+    for line in (directory / "events.jsonl").read_text().splitlines():
+        event = product.json.loads(line)
+        if event["event"] == "result" and event["changed"]:
+            changed.setdefault(event["host"], set()).add(event["service"])
+    return changed
+
+
+def test_worker_leaves_and_comes_back(lab, c):
+    c.do("decommission", ["node4"])
+    assert c.lifecycle("node4") == "Decommissioned"
+    assert leftovers(lab, "node4") == {}
+    assert sorted(swarm_nodes(lab)) == MASTERS
+    c.do("commission", ["node4"])
+    assert swarm_nodes(lab)["node4"] == "Ready"
+
+
+def test_master_leaves_and_comes_back(lab, c):
+    c.do("decommission", ["node3"])
+    assert leftovers(lab, "node3") == {}
+    assert etcd_members(lab) == ["node1", "node2"]
+    assert sorted(swarm_nodes(lab)) == ["node1", "node2", "node4"]
+    c.do("commission", ["node3"])
+    assert etcd_members(lab) == MASTERS
+    assert swarm_nodes(lab)["node3"] == "Ready"
+
+
+def test_a_failing_node_is_cleaned_and_says_why(lab, c):
+    c.do("decommission", ["node4"])
+    c.rest("PATCH", "/v1/nodes/node4", {"spec": {"vars": {"fragile_fails": True}}}, status=200)
+    job = c.do("commission", ["node4"], state="failed")
+    line = c.cli("job", "inspect", job["id"]).stdout
+    cause = [row for row in line.splitlines() if "told to break" in row]
+    assert cause and all(word in cause[0] for word in ("node4", "fragile")), line
+    assert c.lifecycle("node4") == "Unallocated"
+    assert leftovers(lab, "node4") == {}
+    assert sorted(swarm_nodes(lab)) == MASTERS
+    c.rest("PATCH", "/v1/nodes/node4", {"spec": {"vars": {"fragile_fails": False}}}, status=200)
+    c.do("commission", ["node4"], host_group="service-worker")
+    assert c.lifecycle("node4") == "Allocated"
+
+
+def test_a_removal_that_would_lose_quorum_is_refused(lab, c):
+    lab.run("kill", "node2")
+    job = c.wait(c.submit("decommission", ["node3"]))
+    assert (job["state"], job["reason"]) == ("failed", "quorum_lost"), c.explain(job)
+    assert c.lifecycle("node3") == "Allocated"
+    problem = c.rest("POST", "/v1/jobs", {"kind": "decommission", "nodes": ["node3"]}, status=409)
+    assert "node2" in str(problem) and "etcd" in str(problem)
+    lab.run("start", "node2")
+    c.until(lambda: etcd_healthy(lab), 90)
+    assert etcd_members(lab) == MASTERS
+
+
+def etcd_healthy(lab):
+    text = lab.sh("node1", "set -a; . /etc/etcd/etcdctl.env; etcdctl endpoint health --cluster 2>&1", check=False)
+    return text.count("is healthy") == 3

@@ -1,0 +1,207 @@
+// Playbook runs without processes: a run ends at once with events made from its inventory, or as
+// told per stage. Records what was asked.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "run/runs.h"
+
+namespace clusterctl::fakes {
+
+class FakeRuns final : public run::Runs {
+ public:
+  // What happens in the runs of a stage; everything else goes well.
+  struct Script {
+    std::map<std::string, std::string> failing;  // host -> "service: message"; it fails there
+    std::set<std::string> unreachable;
+    std::map<std::string, std::string> unhealthy;  // host -> service; its verify fact says so
+    std::set<std::string> without_facts;
+    std::map<std::string, std::string> problems;  // host -> message of a check finding
+    bool interrupted = false;
+    bool silent = false;  // exit 0 and no event at all
+    int exit_code = 0;
+    bool cancelled = false;
+    std::function<void()> before;         // called when the run starts
+    std::map<std::string, Json> members;  // service -> members of its fact, for managers
+  };
+
+  std::map<std::string, Script> scripts;  // by stage name
+  std::vector<run::RunSpec> prepared;
+  std::vector<std::string> started, scrubbed;
+  std::vector<std::pair<std::string, bool>> cancelled;
+  bool hold = false;  // follow() then waits for stop
+
+  Status prepare(const run::RunSpec& spec) override {
+    prepared.push_back(spec);
+    phases_[spec.id] = run::Phase::kPrepared;
+    return {};
+  }
+  Status start(const std::string& id) override {
+    started.push_back(id);
+    if (phases_[id] == run::Phase::kPrepared) phases_[id] = run::Phase::kRunning;
+    return {};
+  }
+  run::RunState look(const std::string& id) const override {
+    const auto it = phases_.find(id);
+    return {it == phases_.end() ? run::Phase::kUnknown : it->second, std::nullopt};
+  }
+  run::RunState follow(const std::string& id, std::stop_token stop,
+                       const std::function<void(std::string_view)>& on_line) override {
+    const run::RunSpec& spec = of(id);
+    const Script script = scripts[spec.stage];
+    if (script.before) script.before();
+    if (hold) {
+      while (!stop.stop_requested()) std::this_thread::yield();
+      return {run::Phase::kRunning, std::nullopt};
+    }
+    if (!script.silent) emit(spec, script, on_line);
+    if (script.interrupted) return {run::Phase::kInterrupted, std::nullopt};
+    run::Exit exit;
+    exit.code = script.exit_code;
+    exit.cancelled = script.cancelled;
+    return {run::Phase::kFinished, exit};
+  }
+  Status cancel(const std::string& id, bool now) override {
+    cancelled.emplace_back(id, now);
+    return {};
+  }
+  Status scrub(const std::string& id) override {
+    scrubbed.push_back(id);
+    return {};
+  }
+  Result<std::string> read_known_hosts(const std::string&) const override { return std::string(); }
+  fs::path dir(const std::string& id) const override { return "/nonexistent/" + id; }
+
+  std::vector<std::string> stages() const {
+    std::vector<std::string> out;
+    for (const run::RunSpec& spec : prepared) out.push_back(spec.stage);
+    return out;
+  }
+  // Inventory of the latest run of a stage.
+  Json inventory(const std::string& stage) const {
+    for (auto it = prepared.rbegin(); it != prepared.rend(); ++it) {
+      if (it->stage == stage) return Json::parse(it->files.inventory);
+    }
+    return Json();
+  }
+  std::vector<std::string> targets(const std::string& stage) const {
+    return hosts_of(inventory(stage), "clusterctl_targets");
+  }
+
+ private:
+  const run::RunSpec& of(const std::string& id) const {
+    for (const run::RunSpec& spec : prepared) {
+      if (spec.id == id) return spec;
+    }
+    throw std::logic_error("unknown run " + id);
+  }
+
+  static std::vector<std::string> hosts_of(const Json& inventory, const std::string& group) {
+    std::vector<std::string> out;
+    const Json path = inventory.value("all", Json::object()).value("children", Json::object());
+    if (!path.contains(group)) return out;
+    for (const auto& [host, vars] : path[group]["hosts"].items()) out.push_back(host);
+    return out;
+  }
+
+  static std::string text_of(const Json& value) {
+    return value.is_object()   ? value.value("__ansible_unsafe", "")
+           : value.is_string() ? value.get<std::string>()
+                               : "";
+  }
+
+  void emit(const run::RunSpec& spec, const Script& script,
+            const std::function<void(std::string_view)>& on_line) const {
+    const Json inventory = Json::parse(spec.files.inventory);
+    int n = 0;
+    const auto line = [&](Json event) {
+      event["v"] = 1;
+      event["n"] = ++n;
+      event["t"] = "2026-01-01T00:00:00.000Z";
+      on_line(dump_json(event));
+    };
+    Json stats = Json::object();
+    const std::string door = spec.stage == "site" ? "main" : spec.stage;
+    for (const std::string& host : hosts_of(inventory, "clusterctl_targets")) {
+      const Json vars = inventory["all"]["hosts"].value(host, Json::object());
+      Json counts{{"ok", 5},      {"changed", 1}, {"failures", 0}, {"unreachable", 0},
+                  {"skipped", 0}, {"rescued", 0}, {"ignored", 0}};
+      const auto result = [&](const std::string& service, const std::string& status,
+                              const std::string& msg) {
+        line({{"event", "result"},
+              {"host", host},
+              {"task", "do it"},
+              {"service", service},
+              {"door", door},
+              {"action", "x"},
+              {"status", status},
+              {"changed", status == "ok" && spec.stage != "verify"},
+              {"ignored", false},
+              {"ms", 1},
+              {"msg", msg},
+              {"module", true}});
+      };
+      if (script.unreachable.count(host)) {
+        result("", "unreachable", "no route to host");
+        counts = {{"ok", 0},      {"changed", 0}, {"failures", 0}, {"unreachable", 1},
+                  {"skipped", 0}, {"rescued", 0}, {"ignored", 0}};
+      } else if (const auto f = script.failing.find(host); f != script.failing.end()) {
+        const size_t colon = f->second.find(": ");
+        result("base", "ok", "");
+        result(f->second.substr(0, colon), "failed", f->second.substr(colon + 2));
+        counts["failures"] = 1;
+      } else {
+        result("base", "ok", "");
+        facts(spec, script, host, vars, line);
+      }
+      stats[host] = counts;
+    }
+    if (script.cancelled) {
+      line({{"event", "cancelled"}});
+    } else if (!script.interrupted) {
+      line({{"event", "stats"}, {"hosts", stats}});
+    }
+  }
+
+  static void facts(const run::RunSpec& spec, const Script& script, const std::string& host,
+                    const Json& vars, const std::function<void(Json)>& line) {
+    if (script.without_facts.count(host)) return;
+    if (spec.stage == "check") {
+      Json problems = Json::array();
+      if (const auto p = script.problems.find(host); p != script.problems.end()) {
+        problems.push_back(
+            {{"service", "base"}, {"code", "x"}, {"message", p->second}, {"hint", "do y"}});
+      }
+      line({{"event", "fact"},
+            {"host", host},
+            {"name", "clusterctl_problems"},
+            {"value", problems}});
+    }
+    if (spec.stage != "verify" && spec.stage != "observe") return;
+    for (const Json& item : vars.value("clusterctl_services", Json::array())) {
+      const std::string service = text_of(item);
+      const auto bad = script.unhealthy.find(host);
+      const bool healthy = bad == script.unhealthy.end() || bad->second != service;
+      Json fact{{"v", 1},
+                {"version", "1.0"},
+                {"healthy", healthy},
+                {"message", healthy ? "" : "it is down"},
+                {"member_id", service + "-" + host}};
+      if (const auto m = script.members.find(service); m != script.members.end())
+        fact["members"] = m->second;
+      line({{"event", "fact"},
+            {"host", host},
+            {"name", "clusterctl_service_" + service},
+            {"value", fact}});
+    }
+  }
+
+  std::map<std::string, run::Phase> phases_;
+};
+
+}  // namespace clusterctl::fakes

@@ -1,0 +1,66 @@
+#include <gtest/gtest.h>
+
+#include "job/job_json.h"
+
+namespace clusterctl::job {
+namespace {
+
+Job example() {
+  Job job;
+  job.id = "01abc";
+  job.kind = "commission";
+  job.title = "commission 1 node";
+  job.state = State::kRunning;
+  job.cancel_requested = true;
+  job.error = "line";
+  job.created = Time(std::chrono::milliseconds(5));
+  job.started = Time(std::chrono::milliseconds(6));
+  NodeOutcome node;
+  node.node = "id1";
+  node.name = "node1";
+  node.state = OutcomeState::kFailed;
+  node.touched = true;
+  node.cleanup = "cleaned";
+  job.nodes.push_back(node);
+  job.roles["id1"] = fleet::Role::kManager;
+  job.changes["id1"] = {"service-master", {"ucp-controller"}, fleet::Availability::kDrain};
+  job.undo["id1"] = {"", {}, fleet::Availability::kActive};
+  StageStatus stage;
+  stage.def.name = "site";
+  stage.def.playbook = "site.yml";
+  stage.def.nodes = {"id1"};
+  stage.def.services["id1"] = {"base", "docker"};
+  stage.def.vars.initiator = "node1";
+  stage.def.vars.lost.push_back({"old", "10.0.0.1", {{"etcd", "ff"}}});
+  stage.run = "run1";
+  stage.nodes = {"id1"};
+  stage.state = StageState::kInterrupted;
+  stage.closing = true;
+  job.stages.push_back(stage);
+  job.cleanup = stage.def;
+  job.problems.push_back({"c", "m", "h", "node1"});
+  return job;
+}
+
+TEST(JobRecord, KeepsEverything) {
+  const Job job = example();
+  const Json record = to_record(job);
+  const auto again = from_record(record);
+  ASSERT_TRUE(again) << again.error().line();
+  EXPECT_EQ(to_record(*again), record);
+  EXPECT_EQ(again->stages[0].def.services.at("id1"), (std::vector<std::string>{"base", "docker"}));
+  EXPECT_EQ(again->roles.at("id1"), fleet::Role::kManager);
+  EXPECT_TRUE(again->stages[0].closing);
+}
+
+TEST(JobRecord, RefusesDamage) {
+  Json record = to_record(example());
+  record["state"] = "sideways";
+  EXPECT_FALSE(from_record(record));
+  record = to_record(example());
+  record.erase("stages");
+  EXPECT_FALSE(from_record(record));
+}
+
+}  // namespace
+}  // namespace clusterctl::job
