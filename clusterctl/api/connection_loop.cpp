@@ -39,7 +39,11 @@ Response busy(std::string_view what) {
 }  // namespace
 
 ConnectionLoop::ConnectionLoop(const EngineOptions& options, StreamHub& hub, Dispatch dispatch)
-    : options_(options), hub_(hub), dispatch_(std::move(dispatch)), last_id_(kFirstConnection) {}
+    : options_(options),
+      hub_(hub),
+      dispatch_(std::move(dispatch)),
+      codec_(options.idle_timeout),
+      last_id_(kFirstConnection) {}
 
 ConnectionLoop::~ConnectionLoop() {
   stop();
@@ -206,20 +210,16 @@ void ConnectionLoop::admit(size_t index, Fd fd) {
   due_in(id, options_.idle_timeout);
 }
 
-// Drops the oldest connection of a listener that has nothing running: an idle one, else one whose
-// request is still arriving.
+// Drops the oldest connection of a listener that has nothing running. A new one is safe until as
+// many newer ones have come as there is room for, so a flood of half-open connections does not shut
+// others out.
 bool ConnectionLoop::make_room(size_t index) {
-  std::optional<uint64_t> victim;
   for (const auto& [id, c] : connections_) {
     if (c.listener != index || c.state == State::kHandling || c.state == State::kWriting) continue;
-    if (!victim) victim = id;
-    if (c.state == State::kReading && c.reader.idle()) {
-      victim = id;
-      break;
-    }
+    drop(id);
+    return true;
   }
-  if (victim) drop(*victim);
-  return victim.has_value();
+  return false;
 }
 
 void ConnectionLoop::read(uint64_t id, Connection& c) {

@@ -66,6 +66,10 @@ Result<bool> Request::query_bool(const std::string& name, bool fallback) const {
                           truncate_utf8(one_line(text), 40)));
 }
 
+std::string loggable_path(const Request& request) {
+  return truncate_utf8(one_line(request.target.substr(0, request.target.find('?'))), 200);
+}
+
 Response Response::json(const Json& value, int status) {
   Response out;
   out.status = status;

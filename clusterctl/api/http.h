@@ -77,6 +77,10 @@ struct Request {
                           bool fallback = false) const;  // true|false|1|0|"" (= true)
 };
 
+// The path on one line and not too long, without the query: what operators put there is not for the
+// log.
+std::string loggable_path(const Request& request);
+
 // One step of a stream.
 struct StreamStep {
   enum class Kind { kData, kIdle, kEnd };

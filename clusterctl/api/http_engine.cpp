@@ -5,7 +5,6 @@
 #include "api/problem.h"
 #include "base/ids.h"
 #include "base/log.h"
-#include "base/strings.h"
 
 namespace clusterctl::api {
 
@@ -64,7 +63,7 @@ void HttpEngine::wake() {
 }
 
 void HttpEngine::work() {
-  HttplibCodec codec;
+  HttplibCodec codec(options_.idle_timeout);
   while (true) {
     Job job;
     {
@@ -122,7 +121,7 @@ Response HttpEngine::call(Request& request) {
   } catch (...) {
     what = "an exception of unknown type";
   }
-  log::error("request {}: {} {}: {}", request.id, request.method, one_line(request.target), what);
+  log::error("request {}: {} {}: {}", request.id, request.method, loggable_path(request), what);
   return problem_response(Error{Code::kInternal, "", "", "", {}});
 }
 

@@ -59,7 +59,7 @@ std::string clean(std::string_view value) {
 
 class HttplibCodec::Server final : public httplib::Server {
  public:
-  Server() {
+  explicit Server(std::chrono::seconds idle) {
     set_pre_routing_handler([this](const httplib::Request&, httplib::Response& out) {
       fill(out);
       return HandlerResponse::Handled;
@@ -70,6 +70,7 @@ class HttplibCodec::Server final : public httplib::Server {
     // We keep a connection until it has been idle for a while, however many requests it has
     // carried.
     set_keep_alive_max_count(1'000'000);
+    set_keep_alive_timeout(idle.count());
   }
 
   std::string encode(std::string head, const Response& response, bool keep_alive) {
@@ -84,6 +85,7 @@ class HttplibCodec::Server final : public httplib::Server {
  private:
   void fill(httplib::Response& out) const {
     out.status = response_->status;
+    out.set_header("Accept-Ranges", "none");  // else it promises ranges to HEAD
     for (const auto& [name, value] : response_->headers) out.set_header(name, clean(value));
     if (!response_->content_type.empty()) {
       out.set_content(response_->body, response_->content_type);
@@ -93,7 +95,8 @@ class HttplibCodec::Server final : public httplib::Server {
   const Response* response_ = nullptr;
 };
 
-HttplibCodec::HttplibCodec() : server_(std::make_unique<Server>()) {}
+HttplibCodec::HttplibCodec(std::chrono::milliseconds idle)
+    : server_(std::make_unique<Server>(std::chrono::floor<std::chrono::seconds>(idle))) {}
 HttplibCodec::~HttplibCodec() = default;
 
 std::string HttplibCodec::encode(const RawRequest& request, const Response& response,
@@ -103,7 +106,12 @@ std::string HttplibCodec::encode(const RawRequest& request, const Response& resp
   if (accepts_gzip(request)) head += "Accept-Encoding: gzip\r\n";
   if (!keep_alive) head += "Connection: close\r\n";
   head += "\r\n";
-  return server_->encode(std::move(head), response, keep_alive);
+  std::string out = server_->encode(std::move(head), response, keep_alive);
+  // The library gives a length to answers that must have none.
+  constexpr std::string_view kNoLength = "Content-Length: 0\r\n";
+  const size_t at = response.status == 204 ? out.find(kNoLength) : std::string::npos;
+  if (at != std::string::npos) out.erase(at, kNoLength.size());
+  return out;
 }
 
 std::string stream_head(const RawRequest& request, const Response& response) {

@@ -6,6 +6,7 @@
 // library lacks.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -16,7 +17,8 @@ namespace clusterctl::api {
 
 class HttplibCodec {
  public:
-  HttplibCodec();
+  // `idle`: how long a connection is kept between requests; told to clients.
+  explicit HttplibCodec(std::chrono::milliseconds idle);
   ~HttplibCodec();
   HttplibCodec(const HttplibCodec&) = delete;
   HttplibCodec& operator=(const HttplibCodec&) = delete;

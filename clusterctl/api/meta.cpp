@@ -14,7 +14,8 @@ void add_meta_routes(Router& router, Controller& c, About about) {
     return Response::json({{"id", cluster.id},
                            {"name", cluster.name},
                            {"accept_policy", cluster.accept_policy},
-                           {"max_unavailable", cluster.max_unavailable}});
+                           {"max_unavailable", cluster.max_unavailable},
+                           {"host_groups", c.catalog().host_group_names()}});
   });
   router.get("/v1/inventory", [&c](const Request&) -> Result<Response> {
     return Response::json(controller::inventory_view(*c.state(), c.catalog()));

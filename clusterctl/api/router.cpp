@@ -43,7 +43,7 @@ Response run(const Handler& handler, const Request& request) {
   auto result = handler(request);
   if (result) return std::move(*result);
   if (http_status(result.error().code) == 500) {
-    log::error("request {}: {} {}: {}", request.id, request.method, one_line(request.target),
+    log::error("request {}: {} {}: {}", request.id, request.method, loggable_path(request),
                result.error().line());
   }
   return problem_response(result.error());

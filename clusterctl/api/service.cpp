@@ -1,12 +1,10 @@
 #include "api/service.h"
 
-#include <algorithm>
 #include <chrono>
 
 #include "api/problem.h"
 #include "api/target.h"
 #include "base/log.h"
-#include "base/strings.h"
 
 namespace clusterctl::api {
 
@@ -18,10 +16,8 @@ Response Service::handle(Request& request) const {
   const bool reads = request.method == "GET" || request.method == "HEAD";
   if (!reads || response.status >= 500) {
     const auto took = std::chrono::steady_clock::now() - begin;
-    // Without the query: what operators put there is not for the log.
-    const std::string path = request.target.substr(0, request.target.find('?'));
     log::info("request {}: {} {} by {} from {}: {} in {} ms", request.id, request.method,
-              truncate_utf8(one_line(path), 200),
+              loggable_path(request),
               request.identity.name.empty() ? "nobody" : request.identity.name,
               request.peer.address, response.status,
               std::chrono::duration_cast<std::chrono::milliseconds>(took).count());

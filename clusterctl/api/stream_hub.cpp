@@ -174,10 +174,9 @@ void StreamHub::on_due(uint64_t id) {
 
 // Sends and pulls until the client or the source has enough.
 void StreamHub::pump(uint64_t id, Stream& stream) {
-  const Steady now = options_.now();
   stream.poll_at.reset();
   for (int i = 0; i < kStepsAtOnce; ++i) {
-    if (!flush(stream, now)) return close(id);
+    if (!flush(stream)) return close(id);
     if (stream.blocked) {
       poller_.modify(stream.fd.get(), id, EPOLLIN | EPOLLRDHUP | EPOLLOUT);
       deadlines_.set(id, stream.quiet_since + options_.write_timeout);
@@ -186,18 +185,18 @@ void StreamHub::pump(uint64_t id, Stream& stream) {
     if (stream.ended) return close(id);
     bool more = false;
     try {
-      more = step(stream, now);
+      more = step(stream);
     } catch (const std::exception& e) {
       log::error("a stream failed: {}", e.what());
       return close(id);
     }
-    if (!more) return schedule(id, stream, now);
+    if (!more) return schedule(id, stream);
   }
-  deadlines_.set(id, now);
+  deadlines_.set(id, options_.now());
 }
 
 // Asks the source once; false: it has nothing now.
-bool StreamHub::step(Stream& stream, Steady now) {
+bool StreamHub::step(Stream& stream) {
   StreamStep step = stream.source->next();
   switch (step.kind) {
     case StreamStep::Kind::kData:
@@ -209,15 +208,16 @@ bool StreamHub::step(Stream& stream, Steady now) {
       stream.ended = true;
       return true;
     case StreamStep::Kind::kIdle:
-      if (step.poll_after) stream.poll_at = now + *step.poll_after;
+      if (step.poll_after) stream.poll_at = options_.now() + *step.poll_after;
       return false;
   }
   return false;
 }
 
 // False when the client is gone. Sets `blocked` when it cannot take more now.
-bool StreamHub::flush(Stream& stream, Steady now) {
+bool StreamHub::flush(Stream& stream) {
   while (stream.sent < stream.out.size()) {
+    const Steady now = options_.now();
     const ssize_t n = send(stream.fd.get(), stream.out.data() + stream.sent,
                            stream.out.size() - stream.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0) {
@@ -235,7 +235,7 @@ bool StreamHub::flush(Stream& stream, Steady now) {
   return true;
 }
 
-void StreamHub::schedule(uint64_t id, const Stream& stream, Steady now) {
+void StreamHub::schedule(uint64_t id, const Stream& stream) {
   std::optional<Steady> due = stream.poll_at;
   if (stream.heartbeat) {
     const Steady beat = stream.quiet_since + options_.heartbeat;
@@ -243,7 +243,7 @@ void StreamHub::schedule(uint64_t id, const Stream& stream, Steady now) {
   }
   if (due) {
     // Never at once again: a source that asks to be polled after 0 ms must not take the thread.
-    deadlines_.set(id, std::max(*due, now + std::chrono::milliseconds(1)));
+    deadlines_.set(id, std::max(*due, options_.now() + std::chrono::milliseconds(1)));
   } else {
     deadlines_.clear(id);
   }

@@ -74,9 +74,9 @@ class StreamHub {
   void on_event(uint64_t id, uint32_t events);
   void on_due(uint64_t id);
   void pump(uint64_t id, Stream& stream);
-  bool step(Stream& stream, Steady now);
-  bool flush(Stream& stream, Steady now);
-  void schedule(uint64_t id, const Stream& stream, Steady now);
+  bool step(Stream& stream);
+  bool flush(Stream& stream);
+  void schedule(uint64_t id, const Stream& stream);
   bool client_present(Stream& stream);
   void close(uint64_t id);
 

@@ -48,7 +48,9 @@ std::vector<std::string> Progress::feed_task(const Json& event) {
   if (const auto t = time_of(field(event, "t"))) {
     last_ = t;
     if (!first_) first_ = t;
+    if (!stage_start_) stage_start_ = t;
   }
+  stage_over_ = false;
   const std::string kind = text(event, "event");
   if (kind == "task") {
     service_ = text(event, "service");
@@ -81,29 +83,37 @@ std::vector<std::string> Progress::feed_result(const Json& event) {
   return lines;
 }
 
+// A stage is told when it begins and perhaps when it ends; after a reconnect, or when a job is
+// watched late, it is told again with whatever state it has by then.
 std::vector<std::string> Progress::feed_stage(const Json& stage) {
-  const std::string state = text(stage, "state");
   const std::string name = text(stage, "name");
-  if (const auto t = time_of(field(stage, "started")); t && !first_) first_ = t;
-  if (state == "running") {
-    const std::vector<std::string> targets = texts(field(stage, "nodes"));
-    if (stage_ == name) return {};  // told again after a reconnect
-    stage_ = name;
-    stage_start_ = time_of(field(stage, "started"));
-    if (!last_ || (stage_start_ && *stage_start_ > *last_)) last_ = stage_start_;
-    service_.clear();
-    task_.clear();
-    for (auto& [key, node] : nodes_) {
-      node = Node{};
-      node.in_stage = std::find(targets.begin(), targets.end(), key) != targets.end();
-    }
-    return {fmt::format("{}: {}", name, count(targets.size(), "node"))};
-  }
-  if (state != "succeeded" && state != "failed" && state != "cancelled" && state != "interrupted")
-    return {};
-  if (stage_ == name) stage_.clear();
+  const std::string run = text(stage, "run");
+  const std::string key = run.empty() ? name : run;
+  if (key != stage_key_) return begin_stage(key, stage);
+  const std::string state = text(stage, "state");
+  const bool final =
+      state == "succeeded" || state == "failed" || state == "cancelled" || state == "interrupted";
+  if (!final || stage_over_) return {};
+  stage_over_ = true;
   const std::string took = duration(field(stage, "started"), field(stage, "ended"));
   return {fmt::format("{}: {}{}", name, state, took.empty() ? "" : " after " + took)};
+}
+
+std::vector<std::string> Progress::begin_stage(const std::string& key, const Json& stage) {
+  stage_key_ = key;
+  stage_ = text(stage, "name");
+  stage_over_ = false;
+  service_.clear();
+  task_.clear();
+  stage_start_ = time_of(field(stage, "started"));
+  if (stage_start_ && !first_) first_ = stage_start_;
+  if (!last_ || (stage_start_ && *stage_start_ > *last_)) last_ = stage_start_;
+  const std::vector<std::string> targets = texts(field(stage, "nodes"));
+  for (auto& [name, node] : nodes_) {
+    node = Node{};
+    node.in_stage = std::find(targets.begin(), targets.end(), name) != targets.end();
+  }
+  return {fmt::format("{}: {}", stage_, count(targets.size(), "node"))};
 }
 
 std::string Progress::since_start(const std::optional<Time>& t) const {
@@ -130,7 +140,7 @@ std::string Progress::node_line(const std::string& name, const Node& node,
 
 std::vector<std::string> Progress::block(int width, int max_lines, Ms now) const {
   std::vector<std::string> out;
-  if (stage_.empty() || max_lines < 2) return out;
+  if (stage_.empty() || stage_over_ || max_lines < 2) return out;
   const std::string doing = what(service_, task_);
   out.push_back(fit(fmt::format("{}  {}{}{}", stage_, format_duration(running(now)),
                                 doing.empty() ? "" : "  ", doing),

@@ -41,15 +41,16 @@ class Progress {
   std::vector<std::string> feed_task(const Json& event);
   std::vector<std::string> feed_result(const Json& event);
   std::vector<std::string> feed_stage(const Json& stage);
+  std::vector<std::string> begin_stage(const std::string& key, const Json& stage);
   std::string since_start(const std::optional<Time>& t) const;
   Ms running(Ms now) const;
   std::string node_line(const std::string& name, const Node& node, size_t name_width) const;
 
   std::map<std::string, Node> nodes_;
-  std::string stage_, service_, task_;
+  std::string stage_, stage_key_, service_, task_;
   std::optional<Time> first_, stage_start_, last_;
   Ms last_local_{};
-  bool ended_ = false;
+  bool stage_over_ = false, ended_ = false;
 };
 
 }  // namespace clusterctl::cli

@@ -42,7 +42,11 @@ class Walk {
     c.allow_outage = request_.allow_outage;
     c.others_stay = others_stay_;
     c.missing = missing_;
-    if (auto problem = check_step(c)) problems_.push_back(std::move(*problem));
+    // What follows a step that is not allowed is not worth saying.
+    if (auto problem = check_step(c); problem && !stopped_) {
+      problems_.push_back(std::move(*problem));
+      stopped_ = true;
+    }
     count_ = after(step, count_);
     if (step == Step::kRemoveDead) std::erase(missing_, node.name);
   }
@@ -59,6 +63,7 @@ class Walk {
   Count count_;
   std::vector<std::string> missing_;
   bool others_stay_ = true;
+  bool stopped_ = false;
   std::vector<Problem>& problems_;
 };
 

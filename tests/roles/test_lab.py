@@ -37,6 +37,8 @@ def test_commission(cluster):
     assert max(runs.values()) <= LIMIT
     assert swarm_names(cluster) == sorted(cluster.everyone())
     assert verify.unhealthy() == {}
+    for node in cluster.everyone():
+        assert cluster.on(node, "cat /etc/hostname; hostname").split() == [node, node]
 
 
 def test_managers_join_one_after_another_and_the_initiator_first(cluster):

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -62,6 +63,8 @@ class RawClient {
   bool receive() {
     char piece[65536];
     const ssize_t n = recv(fd_.get(), piece, sizeof piece, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+      ADD_FAILURE() << "nothing came for 20 s";
     if (n <= 0) return false;
     buffer_.append(piece, static_cast<size_t>(n));
     return true;

@@ -106,11 +106,10 @@ TEST_F(AttachTest, FailureSaysWhoAndWhy) {
       "GET /v1/jobs/01job/events?follow=true",
       first +
           sse("r:4", "task",
-              R"({"event":"result","t":"2026-11-30T10:00:05.000Z","host":"n2","service":"etcd","task":"start",
-"status":"failed","msg":"port in use"})")
-              .replace(0, 0, "") +
+              R"({"event":"result","t":"2026-11-30T10:00:05.000Z","host":"n2","service":"etcd","task":"start","status":"failed","msg":"port in use"})") +
           sse("", "end", "{}"));
   EXPECT_EQ(run({"node", "commission", "n1", "n2"}), 1);
+  EXPECT_THAT(out(), HasSubstr("n2: failed: etcd: start: port in use\n"));
   EXPECT_THAT(out(), HasSubstr(R"(NODE  RESULT     STAGE  CLEANUP  CAUSE
 n1    succeeded  -      -        -
 n2    failed     site   cleaned  etcd: start the member: port 2380 [31m is in use
@@ -136,6 +135,20 @@ TEST_F(AttachTest, RedrawsOnATerminal) {
               HasSubstr("site: 2 nodes\nsite  0s\n  n1  waiting\n  n2  waiting\n\x1b[3A\x1b[J"));
   EXPECT_THAT(out(), Not(HasSubstr("1s n1: base\n")));
   EXPECT_THAT(out(), HasSubstr("site: failed after 9s\n"));
+}
+
+TEST_F(AttachTest, AStageThatIsToldOnceIsEnough) {
+  const std::string early =
+      sse("", "stage", R"({"name":"check","run":"a","state":"succeeded","nodes":["n1"]})");
+  const std::string late =
+      sse("", "stage", R"({"name":"site","run":"b","state":"running","nodes":["n1"]})");
+  rest.on_stream("GET /v1/jobs/01job/events?follow=true",
+                 early + result("a:1", 1, "n1", "base") + late + result("b:1", 5, "n1", "base"));
+  rest.on_stream("GET /v1/jobs/01job/events?follow=true&since=b%3A1",
+                 late + result("b:2", 7, "n1", "etcd") + sse("", "end", "{}"));
+  EXPECT_EQ(run({"node", "commission", "n1", "n2"}), 0);
+  EXPECT_THAT(out(), HasSubstr("check: 1 node\n     0s n1: base\nsite: 1 node\n     4s n1: "
+                               "base\nconnection lost, reconnecting\n     6s n1: etcd\nNODE"));
 }
 
 TEST_F(AttachTest, HostileEventsDoNotCrash) {

@@ -11,6 +11,7 @@
 #include "controller/controller.h"
 #include "fakes/fake_clock.h"
 #include "fakes/fake_runs.h"
+#include "fleet/conditions.h"
 #include "fleet/words.h"
 #include "job/job_json.h"
 

@@ -128,7 +128,8 @@ class FakeRuns final : public run::Runs {
     Json stats = Json::object();
     const std::string door = spec.stage == "site" ? "main" : spec.stage;
     for (const std::string& host : hosts_of(inventory, "clusterctl_targets")) {
-      const Json vars = inventory["all"]["hosts"].value(host, Json::object());
+      const Json vars =
+          inventory.at("all").at("children").at("clusterctl_targets").at("hosts").at(host);
       Json counts{{"ok", 5},      {"changed", 1}, {"failures", 0}, {"unreachable", 0},
                   {"skipped", 0}, {"rescued", 0}, {"ignored", 0}};
       const auto result = [&](const std::string& service, const std::string& status,
