@@ -109,7 +109,8 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
     } else if (key.starts_with("jobs/")) {
       auto job = job::from_record(*value);
       if (!job) return fail(job.error());
-      state.jobs[job->id] = std::make_shared<job::Job>(std::move(*job));
+      const std::string id = job->id;  // taken before the record is moved away
+      state.jobs[id] = std::make_shared<job::Job>(std::move(*job));
     } else if (key.starts_with("events/")) {
       auto event = event_from_json(*value);
       if (!event) return fail(event.error());

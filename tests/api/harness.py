@@ -115,9 +115,9 @@ class Daemon:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
         self.config = {
             "listen": {"unix": str(self.socket), "tcp": "127.0.0.1:0"},
-            "log_dir": str(directory / "log"),
             "ansible": {"playbooks": str(TOP / "playbooks"), "config": str(TOP / "ansible.cfg"), "playbook_program": str(DOUBLE),
-                        "private_key": str(key), "user": "root", "env": {"CLUSTERCTL_DOUBLE_DIR": str(self.double.directory)}},
+                        "env": {"CLUSTERCTL_DOUBLE_DIR": str(self.double.directory)}},
+            "ssh": {"user": "root", "private_key": str(key)},
             "auth": {"token_file": str(directory / "token")},
         }
 
@@ -162,7 +162,7 @@ class Daemon:
         return self
 
     def fails_to_start(self, seconds=3):
-        """Starts the daemon, expects it to give up within `seconds`, and gives (exit code, its one line of explanation)."""
+        """Starts the daemon, expects it to give up within `seconds`, and gives (exit code, its explanation: one line and a hint)."""
         begin = time.monotonic()
         self.launch()
         code = self.process.wait(timeout=30)
@@ -170,9 +170,9 @@ class Daemon:
         self.process = None
         assert code != 0
         assert took < seconds * float(os.environ.get("CLUSTERCTL_SLOW", 1)), took
-        lines = self.log().strip().splitlines()
-        assert lines, "no explanation"
-        return code, lines[-1]
+        told = [line for line in self.log().splitlines() if line.startswith(("error: ", "hint: "))]
+        assert told and told[0].startswith("error: ") and len(told) <= 2, self.log()
+        return code, " ".join(told)
 
     def stop(self):
         if self.process:
@@ -241,7 +241,7 @@ class Daemon:
 
     def cli(self, *arguments, timeout=60, env=None, **options):
         """The command line as a person's script would call it: no terminal."""
-        environment = dict(self.environment(), CLUSTERCTL_SERVER="unix:%s" % self.socket, **(env or {}))
+        environment = {**self.environment(), "CLUSTERCTL_SERVER": "unix:%s" % self.socket, **(env or {})}
         return subprocess.run([str(BINARY), *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=timeout, **options)
 

@@ -4,6 +4,7 @@ import os
 import stat
 
 import pytest
+import yaml
 
 from harness import TOP
 
@@ -58,12 +59,11 @@ def test_ambiguous_requests_are_refused_and_the_daemon_lives(daemon, raw):
 
 
 def test_the_example_configuration_has_no_unknown_key(stopped):
-    import yaml
     example = yaml.safe_load((TOP / "packaging/clusterctl.yml").read_text())
     example["listen"] = stopped.config["listen"]
     example["state_dir"] = str(stopped.state_dir)
-    example["log_dir"] = stopped.config["log_dir"]
     example["ansible"] = dict(example["ansible"], **stopped.config["ansible"])
+    example["ssh"] = dict(example["ssh"], **stopped.config["ssh"])
     example["auth"] = dict(example["auth"], **stopped.config["auth"])
     stopped.config = example
     stopped.start()

@@ -29,9 +29,12 @@ def test_lists_are_stable(fleet):
 
 
 def test_without_a_terminal_changes_need_yes(fleet):
-    refused = fleet.cli("node", "commission", "m1")
-    assert refused.returncode in (64, 65) and "--yes" in refused.stderr
-    assert fleet.get("/v1/jobs").ok()["jobs"] == []
+    fleet.commission("m1")
+    jobs = fleet.get("/v1/jobs").ok()["jobs"]
+    for work in (["node", "commission", "--host-group=service-master"], ["node", "decommission", "m1"]):
+        refused = fleet.cli(*work)
+        assert refused.returncode in (64, 65) and "--yes" in refused.stderr, work
+    assert fleet.get("/v1/jobs").ok()["jobs"] == jobs
 
 
 def test_commission_from_end_to_end(fleet):

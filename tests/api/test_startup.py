@@ -26,24 +26,24 @@ def test_it_stops_when_told(daemon):
     (lambda c: c.update({"ansible": []}), ["ansible"]),
     (lambda c: c["ansible"].update({"playbooks": "/nonexistent/playbooks"}), ["/nonexistent/playbooks"]),
     (lambda c: c["ansible"].update({"playbook_program": "/nonexistent/ansible"}), ["/nonexistent/ansible"]),
-    (lambda c: c["ansible"].update({"private_key": "/nonexistent/key"}), ["/nonexistent/key"])])
+    (lambda c: c["ssh"].update({"private_key": "/nonexistent/key"}), ["/nonexistent/key"])])
 def test_mistakes_in_the_configuration(stopped, change, words):
     change(stopped.config)
-    _, line = stopped.fails_to_start()
+    _, told = stopped.fails_to_start()
     for word in words:
-        assert word in line
+        assert word in told
 
 
 def test_a_configuration_that_is_no_yaml_names_the_place(stopped):
     stopped.write_config = lambda: stopped.config_file.write_text("listen:\n  unix: [\n")
-    _, line = stopped.fails_to_start()
-    assert "%s:" % stopped.config_file in line
+    _, told = stopped.fails_to_start()
+    assert "%s:" % stopped.config_file in told
 
 
 def test_a_missing_configuration_is_named(stopped):
     stopped.write_config = lambda: None
-    _, line = stopped.fails_to_start()
-    assert str(stopped.config_file) in line
+    _, told = stopped.fails_to_start()
+    assert str(stopped.config_file) in told
 
 
 def test_a_second_daemon_on_the_same_state(daemon):
@@ -51,8 +51,8 @@ def test_a_second_daemon_on_the_same_state(daemon):
     second.__dict__.update(daemon.__dict__)
     second.config = dict(daemon.config, listen={"unix": str(daemon.directory / "d.sock"), "tcp": "127.0.0.1:0"})
     second.config_file, second.log_file = daemon.directory / "second.yml", daemon.directory / "second.log"
-    _, line = second.fails_to_start()
-    assert "another clusterctl daemon" in line
+    _, told = second.fails_to_start()
+    assert "another clusterctl daemon" in told
     assert daemon.get("/healthz").status == 200
 
 
@@ -68,8 +68,8 @@ def test_an_occupied_port_is_named(stopped):
         other.listen()
         port = other.getsockname()[1]
         stopped.config["listen"]["tcp"] = "127.0.0.1:%d" % port
-        _, line = stopped.fails_to_start()
-    assert str(port) in line
+        _, told = stopped.fails_to_start()
+    assert str(port) in told
 
 
 def stores(daemon):
@@ -85,14 +85,15 @@ def test_a_damaged_store_is_named_and_left_alone(daemon):
     daemon.stop()
     path = stores(daemon)
     path.write_bytes(b"x" * 8192)
-    _, line = daemon.fails_to_start()
-    assert "damaged" in line and str(path) in line
+    _, told = daemon.fails_to_start()
+    assert "damaged" in told and str(path) in told
     assert path.read_bytes() == b"x" * 8192
 
 
 def test_a_newer_store_is_named(daemon):
     daemon.stop()
-    with sqlite3.connect(stores(daemon)) as db:
-        db.execute("PRAGMA user_version = 99")
-    _, line = daemon.fails_to_start()
-    assert "newer" in line and "99" in line
+    db = sqlite3.connect(stores(daemon))
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    _, told = daemon.fails_to_start()
+    assert "newer" in told and "99" in told

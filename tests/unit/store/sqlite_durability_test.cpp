@@ -39,7 +39,7 @@ TEST(SqliteDurability, KillNineLosesNothingThatWasReported) {
   TempDir dir;
   const fs::path file = dir.path() / "store.db";
   std::optional<uint32_t> last;
-  for (int round = 0; round < 8; ++round) {
+  for (int round = 0; round < 5; ++round) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
     const pid_t child = ::fork();
@@ -50,7 +50,7 @@ TEST(SqliteDurability, KillNineLosesNothingThatWasReported) {
     ::close(ends[1]);
     Fd reader(ends[0]);
     uint32_t n = 0;
-    const int before_the_kill = 20 + 37 * round;  // also across a checkpoint of the log
+    const int before_the_kill = 20 + 40 * round;  // also across a checkpoint of the log
     for (int i = 0; i < before_the_kill; ++i) {
       ASSERT_EQ(::read(reader.get(), &n, sizeof n), static_cast<ssize_t>(sizeof n));
       last = n;
