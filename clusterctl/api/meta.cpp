@@ -19,7 +19,8 @@ void add_meta_routes(Router& router, Controller& c, About about) {
                            {"host_groups", c.catalog().host_group_names()}});
   });
   router.get("/v1/inventory", [&c](const Request&) -> Result<Response> {
-    return Response::json(controller::inventory_view(*c.state(), c.catalog()));
+    return Response::json(
+        controller::inventory_view(*c.state(), c.catalog(), c.settings().run_defaults.pki_dir));
   });
   router.get("/v1/version", [about](const Request&) -> Result<Response> {
     return Response::json({{"version", about.version},
