@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kStepsAtOnce = 16;           // then the other streams have their turn
 constexpr size_t kMaxReceived = 64 << 10;  // what a client may say while it listens
+constexpr std::chrono::milliseconds kMinPoll{1};
 constexpr std::string_view kHeartbeat = ": heartbeat\n\n";
 
 std::string frame(std::string_view text, bool chunked) {
@@ -208,7 +210,8 @@ bool StreamHub::step(Stream& stream) {
       stream.ended = true;
       return true;
     case StreamStep::Kind::kIdle:
-      if (step.poll_after) stream.poll_at = options_.now() + *step.poll_after;
+      // Never at once: a source that asks to be polled after 0 ms must not take the whole thread.
+      if (step.poll_after) stream.poll_at = options_.now() + std::max(*step.poll_after, kMinPoll);
       return false;
   }
   return false;
@@ -242,8 +245,7 @@ void StreamHub::schedule(uint64_t id, const Stream& stream) {
     if (!due || beat < *due) due = beat;
   }
   if (due) {
-    // Never at once again: a source that asks to be polled after 0 ms must not take the thread.
-    deadlines_.set(id, std::max(*due, options_.now() + std::chrono::milliseconds(1)));
+    deadlines_.set(id, *due);
   } else {
     deadlines_.clear(id);
   }

@@ -155,7 +155,7 @@ TEST(Problem, ListsEveryReason) {
                    {{{"code", "a"}, {"message", "first"}, {"hint", "do"}, {"node", "n1"}},
                     {{"code", "b"}, {"message", "second"}}}}}));
   const Response bad_text = problem_response(Error{Code::kInvalid, "", "\xff\xfe", "", {}});
-  EXPECT_NO_THROW(Json::parse(bad_text.body));
+  EXPECT_TRUE(Json::accept(bad_text.body));
 }
 
 Request with_body(const std::string& body, const std::string& type = "application/json",
