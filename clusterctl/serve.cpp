@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <string>
 
+#include "ansible/private_key.h"
 #include "api/auth.h"
 #include "api/http_engine.h"
 #include "api/resources.h"
@@ -80,30 +80,6 @@ fs::path default_playbooks() {
   return fs::exists(source / "site.yml", ec) ? source : fs::path("/usr/share/clusterctl/playbooks");
 }
 
-Status check_private_key(const std::string& path) {
-  if (path.empty()) return {};
-  const auto bad = [&](std::string why, std::string hint) {
-    return fail(Code::kInvalid, "bad_private_key", fmt::format("ssh.private_key {}: {}", path, why),
-                std::move(hint));
-  };
-  struct stat st {};
-  if (::stat(path.c_str(), &st) != 0)
-    return bad("there is no such file", "name the private key of the fleet");
-  if ((st.st_mode & 077) != 0)
-    return bad("others can read it, so ssh refuses it", "chmod 600 " + path);
-  const auto text = read_file(path, 1 << 20);
-  if (!text) return fail(text.error());
-  if (text->find("PRIVATE KEY-----") == std::string::npos)
-    return bad("it is no private key", "name the file without .pub");
-  const auto answer = run_process(
-      {{"ssh-keygen", "-y", "-P", "", "-f", path}, {{"PATH", "/usr/bin:/bin"}}, "", false, -1, {}},
-      std::chrono::seconds(10), 4096);
-  if (answer && !answer->status.ok())
-    return bad("it cannot be used: " + one_line(trim(answer->text)),
-               "use a key without a passphrase");
-  return {};
-}
-
 // "ansible-core 2.14.18", or an Error that says what to install.
 Result<std::string> ansible_version(const DaemonConfig& config) {
   std::map<std::string, std::string> env{
@@ -135,7 +111,9 @@ class Daemon {
     if (auto ok = make_dirs(config_.state_dir, 0700); !ok) return ok;
     if (auto ok = open_store(); !ok) return ok;
     if (auto ok = open_catalog(); !ok) return ok;
-    if (auto ok = check_private_key(config_.ssh_private_key); !ok) return ok;
+    if (!config_.ssh_private_key.empty()) {
+      if (auto ok = ansible::check_private_key(config_.ssh_private_key); !ok) return ok;
+    }
     auto version = ansible_version(config_);
     if (!version) log::warn("{}", version.error().line());
     about_ = {CLUSTERCTL_VERSION, version.value_or("not found"), config_.playbooks.string()};
@@ -196,12 +174,8 @@ class Daemon {
   }
 
   Status open_listeners() {
-    api::Router& router = router_;
-    api::add_node_routes(router, *controller_);
-    api::add_job_routes(router, *controller_);
-    api::add_global_routes(router, *controller_);
-    api::add_event_routes(router, *controller_);
-    api::add_meta_routes(router, *controller_, about_);
+    api::add_routes(router_, *controller_, about_);
+    if (auto ok = router_.mistakes(); !ok) return ok;
     api::AuthOptions auth;
     auth.hosts = config_.hosts;
     if (config_.unix_group.empty() && api::find_group("clusterctl"))

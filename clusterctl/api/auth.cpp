@@ -73,7 +73,7 @@ Status Auth::check_host(const Request& request) const {
   return fail(Code::kForbidden, "unknown_host",
               fmt::format("\"{}\" is not a name of this daemon",
                           truncate_utf8(one_line(host.value_or("")), 80)),
-              "list the name under api.hosts in the daemon's configuration");
+              "list the name under auth.hosts in the daemon's configuration");
 }
 
 // A browser says where a request comes from; only pages of this daemon may call it.

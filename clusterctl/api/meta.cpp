@@ -1,3 +1,4 @@
+#include "api/openapi.h"
 #include "api/resources.h"
 #include "controller/views.h"
 
@@ -18,7 +19,8 @@ void add_meta_routes(Router& router, Controller& c, About about) {
                            {"host_groups", c.catalog().host_group_names()}});
   });
   router.get("/v1/inventory", [&c](const Request&) -> Result<Response> {
-    return Response::json(controller::inventory_view(*c.state(), c.catalog()));
+    return Response::json(
+        controller::inventory_view(*c.state(), c.catalog(), c.settings().run_defaults.pki_dir));
   });
   router.get("/v1/version", [about](const Request&) -> Result<Response> {
     return Response::json({{"version", about.version},
@@ -31,6 +33,15 @@ void add_meta_routes(Router& router, Controller& c, About about) {
   // answer gets a ready daemon.
   router.get("/readyz",
              [](const Request&) -> Result<Response> { return Response::text("ready\n"); });
+}
+
+void add_routes(Router& router, Controller& controller, About about) {
+  add_node_routes(router, controller);
+  add_job_routes(router, controller);
+  add_global_routes(router, controller);
+  add_event_routes(router, controller);
+  add_meta_routes(router, controller, std::move(about));
+  add_openapi_route(router);
 }
 
 }  // namespace clusterctl::api

@@ -21,4 +21,7 @@ void add_global_routes(Router& router, controller::Controller& controller);
 void add_event_routes(Router& router, controller::Controller& controller);
 void add_meta_routes(Router& router, controller::Controller& controller, About about);
 
+// All of them.
+void add_routes(Router& router, controller::Controller& controller, About about);
+
 }  // namespace clusterctl::api

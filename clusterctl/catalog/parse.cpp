@@ -17,9 +17,9 @@ namespace {
 
 const std::vector<std::string> kTopKeys{"host_groups", "defaults", "services"};
 const std::vector<std::string> kGroupKeys{"manager", "capabilities", "vars"};
-const std::vector<std::string> kServiceKeys{"on",      "when",    "needs",  "needs_when",
-                                            "version", "upgrade", "quorum", "disrupts",
-                                            "memory",  "ports",   "forbids"};
+const std::vector<std::string> kServiceKeys{"on",      "when",    "needs",   "needs_when",
+                                            "version", "upgrade", "quorum",  "disrupts",
+                                            "memory",  "ports",   "forbids", "observed"};
 
 // A text, or a list of texts.
 Result<std::vector<std::string>> one_or_many(const Json& value, std::string_view key) {
@@ -86,9 +86,9 @@ Result<std::map<std::string, std::optional<std::string>>> read_when(const Json& 
   if (!value.is_object() || value.empty())
     return bad("`when` must be a variable or {variable: value}");
   for (const auto& [name, wanted] : value.items()) {
-    if (wanted.is_structured() || wanted.is_null())
+    if (wanted.is_structured())
       return bad(fmt::format("`when: {{{}: …}}` needs a plain value", name));
-    out[name] = as_text(wanted);
+    out[name] = wanted.is_null() ? std::nullopt : std::optional(as_text(wanted));
   }
   return out;
 }

@@ -125,7 +125,8 @@ Json status_view(const State& state, const catalog::Catalog& catalog) {
   return out;
 }
 
-Json inventory_view(const State& state, const catalog::Catalog& catalog) {
+Json inventory_view(const State& state, const catalog::Catalog& catalog,
+                    const std::string& pki_dir) {
   Json groups = Json::object();
   Json hostvars = Json::object();
   std::vector<std::string> managers, all;
@@ -142,6 +143,7 @@ Json inventory_view(const State& state, const catalog::Catalog& catalog) {
             {"clusterctl_managers", managers}};
   const std::string vip = get_string(state.fleet->globals, "service_vip").value_or("");
   const fleet::Node* only = managers.size() == 1 ? state.fleet->by_name(managers.front()) : nullptr;
+  vars["clusterctl_pki_dir"] = pki_dir;
   vars["clusterctl_endpoint"] = !vip.empty() ? vip : only ? only->spec.addr : "";
   groups["clusterctl_targets"] = {{"hosts", all}};
   groups["all"] = {{"vars", vars}};

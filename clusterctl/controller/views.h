@@ -13,6 +13,8 @@ Json status_view(const State& state, const catalog::Catalog& catalog);
 
 // Dynamic inventory of the commissioned nodes in the shape of `--list` (docs/run-contract.md
 // section 6). Secrets stay references.
-Json inventory_view(const State& state, const catalog::Catalog& catalog);
+// `pki_dir`: where the cluster's authority is, on this host.
+Json inventory_view(const State& state, const catalog::Catalog& catalog,
+                    const std::string& pki_dir);
 
 }  // namespace clusterctl::controller

@@ -66,12 +66,11 @@ class Evaluation {
     NodeChange change = observe(id, name);
     const auto cause = result_.cause(name);
     if (cause) {
-      out_.failures.push_back(
-          {id, cause->service, cause->task, cause->message, cause->unreachable});
+      out_.failures.push_back({id, cause->service, cause->task, cause->message, cause->hint()});
     } else if (out_.state != StageState::kSucceeded) {
-      out_.failures.push_back({id, "", "", out_.error, false});
+      out_.failures.push_back({id, "", "", out_.error});
     } else if (!result_.in_stats(name)) {
-      out_.failures.push_back({id, "", "", "the run has no result for this node", false});
+      out_.failures.push_back({id, "", "", "the run has no result for this node"});
     } else if (stage_.def.name == "verify") {
       require_health(id, name, change);
     } else if (stage_.def.name == "check") {
@@ -117,11 +116,11 @@ class Evaluation {
         const Json* fact = result_.fact(name, std::string(kServicePrefix) + service);
         out_.failures.push_back(
             {id, service, "verify",
-             fact ? "its verify fact has a wrong form" : "verify reported nothing", false});
+             fact ? "its verify fact has a wrong form" : "verify reported nothing"});
         return;
       }
       if (!seen->second.healthy) {
-        out_.failures.push_back({id, service, "verify", seen->second.message, false});
+        out_.failures.push_back({id, service, "verify", seen->second.message});
         return;
       }
     }
@@ -130,7 +129,7 @@ class Evaluation {
   void require_no_problems(const std::string& id, const std::string& name) {
     const Json* fact = result_.fact(name, "clusterctl_problems");
     if (!fact || !fact->is_array()) {
-      out_.failures.push_back({id, "", "check", "check reported nothing", false});
+      out_.failures.push_back({id, "", "check", "check reported nothing"});
       return;
     }
     for (const Json& item : *fact) {
@@ -140,8 +139,7 @@ class Evaluation {
       p.hint = one_line(get_string(item, "hint").value_or(""));
       p.node = name;
       if (out_.problems.empty() || out_.problems.back().node != name) {
-        out_.failures.push_back(
-            {id, get_string(item, "service").value_or(""), "check", p.message, false});
+        out_.failures.push_back({id, get_string(item, "service").value_or(""), "check", p.message});
       }
       out_.problems.push_back(std::move(p));
     }

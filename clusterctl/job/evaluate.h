@@ -18,7 +18,7 @@ namespace clusterctl::job {
 struct Failure {
   std::string node;  // id
   std::string service, task, message;
-  bool unreachable = false;
+  std::string hint = "";  // what to do about a known cause
 };
 
 struct StageOutcome {

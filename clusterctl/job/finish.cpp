@@ -49,9 +49,7 @@ void mark_failed(NodeOutcome& n, const StageStatus& stage, const Failure& failur
   n.service = failure.service;
   n.task = failure.task;
   n.message = failure.message;
-  if (failure.unreachable) {
-    n.hint = fmt::format("see that SSH to it works, then: clusterctl node check {}", n.name);
-  }
+  n.hint = failure.hint;
 }
 
 }  // namespace

@@ -156,7 +156,8 @@ Status recheck_quorum(const fleet::Snapshot& snapshot, const catalog::Catalog& c
   std::vector<Problem> problems;
   if (plan.kind == "commission") problems = check_joining(context, joining, services, views);
   if (plan.kind == "decommission")
-    problems = check_removing(context, targets, plan.powered_off, views);
+    problems = check_removing(context, targets,
+                              plan.powered_off || (request.force && request.powered_off), views);
   if (problems.empty()) return {};
   Error error{Code::kConflict, "quorum_lost", "nothing was changed: " + problems[0].message,
               problems[0].hint, problems};

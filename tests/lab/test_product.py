@@ -205,3 +205,107 @@ def test_a_removal_that_would_lose_quorum_is_refused(lab, c):
 def etcd_healthy(lab):
     text = lab.sh("node1", "set -a; . /etc/etcd/etcdctl.env; etcdctl endpoint health --cluster 2>&1", check=False)
     return text.count("is healthy") == 3
+
+
+def test_power_cut_of_the_controller(lab, c):
+    c.do("decommission", ["node4"])
+    c.rest("PATCH", "/v1/nodes/node4", {"spec": {"vars": {"noise_chunks": 60}}}, status=200)
+    job = c.submit("commission", ["node4"])
+    c.until(lambda: "node4 line 1" in c.rest("GET", f"/v1/jobs/{job}/log"), 300)
+    run = next(s["run"] for s in c.job(job)["stages"] if s["name"] == "site")
+    c.kill()
+    for pid in processes_with(run):
+        product.os.kill(pid, 9)
+    c.until(lambda: not processes_with(run), 10)
+    c.start()
+    result = c.wait(job)
+    assert (result["state"], result["reason"]) == ("interrupted", "interrupted"), c.explain(result)
+    assert c.lifecycle("node4") == "Unallocated" and "Interrupted" in c.conditions("node4")
+    assert sum(event["event"] == "start" for event in c.events(job) if event["run"] == run) == 1, "nothing ran twice"
+    c.rest("PATCH", "/v1/nodes/node4", {"spec": {"vars": {"noise_chunks": 0}}}, status=200)
+    c.do("commission", ["node4"], host_group="service-worker")
+    assert c.conditions("node4") == set()
+
+
+def processes_with(text):
+    """Processes on the controller whose command line names a run."""
+    out = []
+    for path in product.pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if text in path.read_text() and int(path.parent.name) != product.os.getpid():
+                out.append(int(path.parent.name))
+        except OSError:
+            pass
+    return out
+
+
+def vip_holders(lab, nodes=MASTERS):
+    return [node for node in nodes if lab.vip in lab.sh(node, "ip -4 -o addr", check=False)]
+
+
+@pytest.mark.full
+def test_the_address_moves_when_its_holder_dies(lab, c):
+    holder, = vip_holders(lab)
+    others = [node for node in MASTERS if node != holder]
+    lab.run("kill", holder)
+    start = product.time.monotonic()
+    c.until(lambda: vip_holders(lab, others), 10, "another holder within 10 s")
+    print(f"holder killed: handed over in {product.time.monotonic() - start:.1f} s")
+    lab.run("start", holder)
+    c.until(lambda: etcd_healthy(lab), 120)
+    c.until(lambda: len(vip_holders(lab)) == 1, 60)
+
+
+@pytest.mark.full
+def test_one_holder_again_after_a_pause(lab, c):
+    holder, = vip_holders(lab)
+    others = [node for node in MASTERS if node != holder]
+    lab.run("pause", holder)
+    c.until(lambda: vip_holders(lab, others), 30)
+    lab.run("unpause", holder)
+    start = product.time.monotonic()
+    c.until(lambda: len(vip_holders(lab)) == 1, 30, "one holder again")
+    print(f"holder unpaused: one holder again in {product.time.monotonic() - start:.1f} s")
+    c.until(lambda: etcd_healthy(lab), 120)
+
+
+@pytest.mark.full
+def test_the_address_leaves_a_node_whose_service_is_dead(lab, c):
+    holder, = vip_holders(lab)
+    lab.sh(holder, "systemctl stop docker docker.socket etcd")
+    start = product.time.monotonic()
+    c.until(lambda: vip_holders(lab) not in ([], [holder]), 60, "handed over")
+    print(f"service dead: handed over in {product.time.monotonic() - start:.1f} s")
+    lab.sh(holder, "systemctl start etcd docker")
+    c.until(lambda: etcd_healthy(lab), 120)
+    c.until(lambda: len(vip_holders(lab)) == 1, 60)
+
+
+@pytest.mark.full
+def test_a_dead_master_is_removed_through_a_survivor(lab, c):
+    lab.run("kill", "node3")
+    refused = c.rest("POST", "/v1/jobs", {"kind": "decommission", "nodes": ["node3"], "force": True})
+    assert refused["status"] in (409, 422) and "powered" in str(refused)
+    c.do("decommission", ["node3"], force=True, powered_off=True)
+    assert c.lifecycle("node3") == "Decommissioned" and "NotCleaned" in c.conditions("node3")
+    assert etcd_members(lab) == ["node1", "node2"]
+    assert "node3" not in swarm_nodes(lab)
+    lab.run("start", "node3")
+    c.do("commission", ["node3"], host_group="service-master")
+    assert etcd_members(lab) == MASTERS and swarm_nodes(lab)["node3"] == "Ready"
+    assert c.conditions("node3") == set()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("nodes", [["node4"], ["node3"], ["node3", "node4"]] * 3)
+def test_leaving_and_coming_back_again(lab, c, nodes):
+    c.do("decommission", nodes)
+    for node in nodes:
+        assert leftovers(lab, node) == {}
+        assert node not in swarm_nodes(lab) and node not in etcd_members(lab)
+    for group in ("service-master", "service-worker"):
+        members = [node for node in nodes if (node in MASTERS) == (group == "service-master")]
+        if members:
+            c.do("commission", members, host_group=group)
+    assert swarm_nodes(lab) == {name: "Ready" for name in ALL}
+    assert etcd_members(lab) == MASTERS

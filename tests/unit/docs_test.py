@@ -29,3 +29,57 @@ def test_every_package_is_explained():
     known = set(re.findall(r"[\w.+-]+", (TOP / "docs/dependencies.md").read_text()))
     assert len(packages) > 20
     assert not set(packages) - known
+
+
+def settings_of_the_daemon():
+    """Names as in the file: what daemon_config.cpp reads."""
+    text = (TOP / "clusterctl/daemon_config.cpp").read_text()
+    found = set()
+    for section, keys in re.findall(r'Section \w+\(\s*document,\s*"(\w*)",\s*\{([^}]*)\}', text):
+        found |= {section + "." + key if section else key for key in re.findall(r'"(\w+)"', keys)}
+    sections = {name.split(".")[0] for name in found if "." in name}
+    return found - sections
+
+
+def test_every_setting_of_the_daemon_is_explained():
+    known = settings_of_the_daemon()
+    assert len(known) > 12
+    explained = set(re.findall(r"^\| `([a-z_.]+)` \| ", (TOP / "docs/operations.md").read_text(), re.M))
+    assert known <= explained, known - explained
+
+
+def test_the_example_configuration_holds_only_settings():
+    known = settings_of_the_daemon()
+    section = ""
+    for line in (TOP / "packaging/clusterctl.yml").read_text().splitlines():
+        match = re.match(r"^( *)(\w+):(.*)$", line)
+        if not match:
+            continue
+        name = section + match[2] if match[1] else match[2]
+        if not match[1] and not match[3].strip():
+            section = name + "."
+            continue
+        assert name in known, line
+
+
+def test_every_placement_code_is_explained():
+    text = (TOP / "docs/placement.md").read_text()
+    codes = set()
+    for file in ("placement.cpp", "placement_vip.cpp"):
+        codes |= set(re.findall(r'out\.(?:refuse|warn)\(\s*"(\w+)"', (TOP / "clusterctl/fleet" / file).read_text()))
+    assert len(codes) > 20
+    assert not {code for code in codes if "`%s`" % code not in text}
+
+
+def test_documents_name_files_that_exist():
+    missing = []
+    files = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").rglob("*.md"))]
+    for file in files:
+        text = file.read_text()
+        for path in re.findall(r"\]\(([^)#:]+)\)", text):
+            if not (file.parent / path).exists():
+                missing.append((file.name, path))
+        for path in re.findall(r"(?<![\w/.~<>-])((?:docs|scripts|tests|roles|playbooks|packaging|inventory|cmake)/[\w./-]*\w)(?![\w<*/-])", text):
+            if not (TOP / path).exists():
+                missing.append((file.name, path))
+    assert not missing

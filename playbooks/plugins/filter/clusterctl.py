@@ -17,7 +17,7 @@ from ansible.errors import AnsibleFilterError
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 CATALOG = os.path.join(TOP, "playbooks", "catalog.yml")
 SERVICE_KEYS = {
-    "on", "when", "needs", "needs_when", "version", "upgrade", "quorum", "disrupts", "memory", "ports", "forbids",
+    "on", "when", "needs", "needs_when", "version", "upgrade", "quorum", "disrupts", "memory", "ports", "forbids", "observed",
 }
 _cache = {}
 
@@ -90,7 +90,7 @@ def condition_holds(condition, variables, defaults):
             value = variables.get(name)
             if is_empty(value):
                 value = defaults.get(name)
-            if is_empty(value) or as_text(value) != as_text(wanted):
+            if is_empty(value) or (wanted is not None and as_text(value) != as_text(wanted)):
                 return False
         return True
     value = variables.get(condition)
@@ -125,10 +125,10 @@ def clusterctl_services(variables, catalog=None):
     return services_of(catalog, node, variables)
 
 
-def clusterctl_where(services, key, value, catalog=None):
-    """The services whose catalog entry says `key: value`."""
-    catalog = catalog or read_catalog()
-    return [name for name in services if catalog["services"].get(name, {}).get(key) == value]
+def clusterctl_observed(services, catalog=None):
+    """The services of which the last observation matters: those with members, and those that move by themselves."""
+    entries = (catalog or read_catalog())["services"]
+    return [name for name in services if entries.get(name, {}).get("quorum") == "members" or entries.get(name, {}).get("observed")]
 
 
 def clusterctl_select(services, only=None):
@@ -254,7 +254,7 @@ class FilterModule(object):
     def filters(self):
         return {
             "clusterctl_services": clusterctl_services,
-            "clusterctl_where": clusterctl_where,
+            "clusterctl_observed": clusterctl_observed,
             "clusterctl_select": clusterctl_select,
             "clusterctl_peer_for": clusterctl_peer_for,
             "clusterctl_turns": clusterctl_turns,

@@ -263,6 +263,9 @@ class Files(object):
             return
         if os.path.islink(path) or not os.path.isdir(path):
             os.unlink(path)
+            folder = os.path.dirname(path)
+            if folder.startswith("/etc/systemd/system/") and folder.endswith(".d") and not os.listdir(folder):
+                os.rmdir(folder)
             return
         self.unmount_below(path)
         if mount:

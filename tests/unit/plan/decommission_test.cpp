@@ -228,5 +228,18 @@ TEST_F(PlanTest, ObservedAgainBeforeAManagerLeaves) {
   EXPECT_EQ(recheck_quorum(fleet_.snapshot(), catalog_, d, q).error().reason, "quorum_lost");
 }
 
+// A job record keeps the request; that the nodes are off follows from it.
+TEST_F(PlanTest, WhatIsOffDoesNotAnswerWhateverTheObservationSays) {
+  for (const char* name : {"m1", "m2", "m3", "m4", "m5"}) fleet_.manager(name);
+  fleet_.worker("w1");
+  fleet_.report();
+  const Request r = request(dead({"m4", "m5"}));
+  Plan p = *make_plan(fleet_.snapshot(), catalog_, r);
+  p.powered_off = false;
+  EXPECT_TRUE(recheck_quorum(fleet_.snapshot(), catalog_, r, p));
+  fleet_.report({"m3"}, 200);
+  EXPECT_EQ(recheck_quorum(fleet_.snapshot(), catalog_, r, p).error().reason, "quorum_lost");
+}
+
 }  // namespace
 }  // namespace clusterctl::plan
