@@ -63,6 +63,12 @@ class RunResult {
   bool touched(const std::string& host) const {
     return touched_.count(host) != 0 || in_flight_.count(host) != 0;
   }
+  // Did the host answer when something was last asked of it? An unreachable host counts as `ok` in
+  // the stats where the playbook ignores that. nullopt: nothing was asked of it.
+  std::optional<bool> answered(const std::string& host) const {
+    const auto it = answered_.find(host);
+    return it == answered_.end() ? std::nullopt : std::optional(it->second);
+  }
   // Is the host in the final stats?
   bool in_stats(const std::string& host) const { return in_stats_.count(host) != 0; }
   const Json* fact(const std::string& host, const std::string& name) const;
@@ -76,6 +82,7 @@ class RunResult {
   std::map<std::string, Cause> first_failure_;
   std::map<std::string, std::map<std::string, Json>> facts_;
   std::map<std::string, std::set<std::string>> changed_services_;
+  std::map<std::string, bool> answered_;
   std::set<std::string> touched_, in_stats_;
   std::set<std::string> play_hosts_;  // of the present play
   std::set<std::string>

@@ -77,6 +77,8 @@ void RunResult::feed_result(const Event& event) {
       ++(event.status == "failed" ? counts.failures : counts.unreachable);
     if (event.changed) ++counts.changed;
   }
+  if (event.status == "unreachable") answered_[event.host] = false;
+  if (event.status == "ok" && event.module) answered_[event.host] = true;
   // A connection that broke during such a task may have broken after the change.
   const bool reached = event.module || event.status == "unreachable";
   if (event.changed || (changes_something(event.door) && reached)) touched_.insert(event.host);

@@ -73,15 +73,17 @@ int rank(const Node& node) {
   return serves && node.status.applied ? 2 : is_commissioned(node) ? 1 : 0;
 }
 
-// The member list to believe: of healthy reports before others, of those the freshest.
+// The member list to believe: of nodes that answer before others (what a node said before it
+// disappeared may be long untrue), of those a healthy report before others, of those the freshest.
 const ServiceStatus* freshest(const Snapshot& snapshot, const std::string& service) {
   const ServiceStatus* best = nullptr;
-  std::tuple<int, bool, Time> best_key;
+  std::tuple<int, bool, bool, Time> best_key;
   for (const auto& [id, node] : snapshot.nodes) {
     const ServiceStatus* s = report(node, service);
     if (!s || rank(node) == 0 || std::none_of(s->members.begin(), s->members.end(), votes))
       continue;
-    const std::tuple<int, bool, Time> key(rank(node), s->healthy, s->observed);
+    const bool present = node.status.presence != Presence::kDisappeared;
+    const std::tuple<int, bool, bool, Time> key(rank(node), present, s->healthy, s->observed);
     if (best && key <= best_key) continue;
     best = s;
     best_key = key;

@@ -90,7 +90,8 @@ class Evaluation {
     change.id = id;
     const auto counts = result_.hosts().find(name);
     const auto cause = result_.cause(name);
-    if (cause && cause->unreachable) {
+    const auto answered = result_.answered(name);
+    if ((cause && cause->unreachable) || answered == false) {
       change.presence = fleet::Presence::kDisappeared;
     } else if (counts != result_.hosts().end() && counts->second.ok + counts->second.changed > 0) {
       change.presence = fleet::Presence::kDiscovered;

@@ -41,19 +41,24 @@ class SqliteStore final : public Store {
   Result<uint64_t> commit(const std::vector<Operation>& batch) override {
     if (auto ok = check_batch(batch); !ok) return fail(ok.error());
     MutexLock lock(mutex_);
-    uint64_t revision = 0;
-    const auto done = db_.transaction([&]() REQUIRES(mutex_) -> Status {
-      if (auto ok = check_expectations(batch); !ok) return ok;
-      const auto now = db_.number("SELECT revision FROM counter");
-      if (!now) return fail(now.error());
-      revision = static_cast<uint64_t>(*now) + (batch.empty() ? 0 : 1);
-      return batch.empty() ? Status() : write(batch, revision);
-    });
+    if (auto begun = db_.begin(); !begun) return fail(begun.error());
+    const auto revision = apply(batch);
+    const auto done = db_.end(revision ? Status() : fail(revision.error()));
     if (!done) return fail(done.error());
     return revision;
   }
 
  private:
+  Result<uint64_t> apply(const std::vector<Operation>& batch) REQUIRES(mutex_) {
+    if (auto ok = check_expectations(batch); !ok) return fail(ok.error());
+    const auto now = db_.number("SELECT revision FROM counter");
+    if (!now) return fail(now.error());
+    if (batch.empty()) return static_cast<uint64_t>(*now);
+    const uint64_t revision = static_cast<uint64_t>(*now) + 1;
+    if (auto ok = write(batch, revision); !ok) return fail(ok.error());
+    return revision;
+  }
+
   Status check_expectations(const std::vector<Operation>& batch) REQUIRES(mutex_) {
     auto find = db_.prepare("SELECT revision FROM record WHERE key = ?1");
     if (!find) return fail(find.error());

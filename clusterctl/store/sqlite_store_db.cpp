@@ -123,6 +123,13 @@ Status Database::run(const std::string& sql) {
   return {};
 }
 
+Status Database::end(Status done) {
+  if (done) done = run("COMMIT");
+  // SQLite has rolled back by itself after some failures; asking twice would be an error.
+  if (!done && sqlite3_get_autocommit(db_.get()) == 0) (void)run("ROLLBACK");
+  return done;
+}
+
 Result<int64_t> Database::number(std::string_view sql) {
   auto statement = prepare(sql);
   if (!statement) return fail(statement.error());

@@ -47,15 +47,14 @@ class Database {
   // First column of the only row.
   Result<int64_t> number(std::string_view sql);
   Result<std::string> text(std::string_view sql);
-  // BEGIN IMMEDIATE, `work`, COMMIT; after any failure nothing of it is left.
+  // A transaction: begin, work, and end with what the work gave. After any failure nothing of it is
+  // left.
+  Status begin() { return run("BEGIN IMMEDIATE"); }
+  Status end(Status done);
   template <typename Work>
   Status transaction(Work&& work) {
-    if (auto begun = run("BEGIN IMMEDIATE"); !begun) return begun;
-    Status done = work();
-    if (done) done = run("COMMIT");
-    // SQLite has rolled back by itself after some failures; asking twice would be an error.
-    if (!done && sqlite3_get_autocommit(db_.get()) == 0) (void)run("ROLLBACK");
-    return done;
+    if (auto begun = begin(); !begun) return begun;
+    return end(work());
   }
 
  private:

@@ -121,6 +121,19 @@ TEST(RunResult, AFailureWithoutStatsStillHasItsCause) {
   EXPECT_TRUE(r.cause("n1")->unreachable);
 }
 
+// Ansible counts an unreachable host as ok where the play ignores that.
+TEST(RunResult, WhoDidNotAnswerIsKnownAlsoWhenItIsIgnored) {
+  const auto r = feed(
+      {result("n1", "unreachable", {{"ignored", true}, {"msg", "No route to host"}}),
+       result("n2", "unreachable", {{"ignored", true}}), result("n2", "ok", {{"module", true}}),
+       result("n3", "ok", {{"module", false}}),
+       stats({{"n1", {{"ok", 1}, {"ignored", 1}}}, {"n2", {{"ok", 2}}}, {"n3", {{"ok", 1}}}})});
+  EXPECT_FALSE(r.cause("n1"));
+  EXPECT_EQ(r.answered("n1"), false);
+  EXPECT_EQ(r.answered("n2"), true) << "it came back";
+  EXPECT_EQ(r.answered("n3"), std::nullopt) << "only the controller did something";
+}
+
 TEST(RunResult, StatsWithoutTheEventOfTheFailure) {
   const auto r = feed({stats({{"n1", {{"failures", 1}}}})});
   EXPECT_NE(r.cause("n1")->message.find("log"), std::string::npos);

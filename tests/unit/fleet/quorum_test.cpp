@@ -207,6 +207,24 @@ TEST(View, DisappearedNodesDoNotAnswer) {
             (std::vector<std::string>{"n2"}));
 }
 
+// The last one that answers says that the majority is gone; the others said otherwise while they
+// were there.
+TEST(View, WhatDisappearedNodesSaidDoesNotHideALostMajority) {
+  FleetBuilder fleet;
+  for (const char* name : {"n1", "n2", "n3"}) fleet.manager(name);
+  fleet.report({}, 50);
+  fleet.report({"n2", "n3"}, 100);
+  fleet["n1"].status.services["etcd"].healthy = false;
+  for (const char* name : {"n2", "n3"}) {
+    ServiceStatus& s = fleet[name].status.services["etcd"];
+    s.healthy = true;
+    s.observed = at(50);
+    for (Member& m : s.members) m.reachable = true;
+    fleet[name].status.presence = Presence::kDisappeared;
+  }
+  EXPECT_EQ(observe(fleet.snapshot(), "etcd", by_group).count(), (Count{3, 1}));
+}
+
 TEST(View, MembersAreMatchedByIdThenNameThenAddress) {
   FleetBuilder fleet;
   fleet.manager("n1");
