@@ -95,7 +95,7 @@ TEST(Catalog, ProblemsNameFileAndEntry) {
       {groups + "services: {a: {on: all, upgrade: now}}", "upgrade \"now\" is not known"},
       {groups + "services: {a: {on: all, disrupts: all}}", "disrupts \"all\" is not known"},
       {groups + "services: {a: {on: all, when: {}}}", "`when` must be"},
-      {groups + "services: {a: {on: all, when: {x: null}}}", "needs a plain value"},
+      {groups + "services: {a: {on: all, when: {x: [1]}}}", "needs a plain value"},
       {groups + "services: {a: {on: all, when: 5}}", "`when` must be"},
       {groups + "services: {a: {on: all, forbids: b}}", "`forbids` must be"},
       {groups + "services: {a: {on: all, needs_when: {x: y}}}", "`needs_when` must be"},
