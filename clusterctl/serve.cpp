@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 #include "ansible/private_key.h"
@@ -113,6 +116,15 @@ class Daemon {
     if (auto ok = open_catalog(); !ok) return ok;
     if (!config_.ssh_private_key.empty()) {
       if (auto ok = ansible::check_private_key(config_.ssh_private_key); !ok) return ok;
+    }
+    // A path that was configured and is wrong is a mistake to mend; a missing package only keeps
+    // jobs from succeeding, and the API may still be needed.
+    if (config_.ansible_playbook.find('/') != std::string::npos &&
+        ::access(config_.ansible_playbook.c_str(), X_OK) != 0) {
+      return fail(Code::kInvalid, "no_ansible",
+                  fmt::format("ansible.playbook_program {}: {}", config_.ansible_playbook,
+                              std::strerror(errno)),
+                  "name the ansible-playbook program, or leave the setting out");
     }
     auto version = ansible_version(config_);
     if (!version) log::warn("{}", version.error().line());

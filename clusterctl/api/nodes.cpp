@@ -29,6 +29,15 @@ Response answer(const fleet::Node& node, const Controller& c, int status = 200) 
       .with("ETag", etag(static_cast<int64_t>(node.resource_version)));
 }
 
+// Empty, or a word of the enum.
+template <typename Enum>
+Status known_word(const std::string& word, std::string_view what) {
+  if (word.empty() || fleet::from_word<Enum>(word)) return {};
+  return fail(Code::kInvalid, fmt::format("bad_{}", what),
+              fmt::format("there is no {} \"{}\"", what, one_line(word)),
+              "known: " + join(fleet::all_words<Enum>(), ", "));
+}
+
 // The filters of a list, read once.
 struct Filter {
   std::string lifecycle, host_group, presence, capability;
@@ -40,11 +49,9 @@ struct Filter {
     f.host_group = request.query_string("host_group");
     f.presence = request.query_string("presence");
     f.capability = request.query_string("capability");
-    if (!f.lifecycle.empty() && !fleet::from_word<fleet::Lifecycle>(f.lifecycle)) {
-      return fail(Code::kInvalid, "bad_lifecycle",
-                  fmt::format("there is no lifecycle \"{}\"", one_line(f.lifecycle)),
-                  "known: " + join(fleet::all_words<fleet::Lifecycle>(), ", "));
-    }
+    if (auto ok = known_word<fleet::Lifecycle>(f.lifecycle, "lifecycle"); !ok)
+      return fail(ok.error());
+    if (auto ok = known_word<fleet::Presence>(f.presence, "presence"); !ok) return fail(ok.error());
     auto selector = fleet::Selector::parse(request.query_string("selector"));
     if (!selector) return fail(selector.error());
     f.selector = std::move(*selector);
