@@ -143,6 +143,20 @@ Result<int> follow_job(Session& session, const std::string& id, const std::strin
   return conclude(session, *final_job);
 }
 
+// What the check found, grouped by node as the daemon sorted it.
+std::string findings(const Json& job) {
+  std::string out;
+  for (const Json& p : field(job, "problems")) {
+    const std::string node = text(p, "node");
+    const std::string code = text(p, "code");
+    const std::string hint = text(p, "hint");
+    out += fmt::format("  {}{}{}\n", node.empty() ? "" : node + ": ", text(p, "message"),
+                       code.empty() ? "" : " [" + code + "]");
+    if (!hint.empty()) out += "      hint: " + hint + "\n";
+  }
+  return out.empty() ? "" : "Found:\n" + out;
+}
+
 std::string next_step(const Json& job) {
   const std::string kind = text(job, "kind");
   std::vector<std::string> names;
@@ -181,7 +195,7 @@ std::string outcome_table(const Json& job) {
       hints += fmt::format("hint: {}: {}\n", text(node, "name"), hint);
     }
   }
-  return table.empty() ? hints : table.render() + hints;
+  return (table.empty() ? "" : table.render()) + hints + findings(job);
 }
 
 Result<int> conclude(Session& session, const Json& job) {

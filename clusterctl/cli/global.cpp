@@ -86,9 +86,11 @@ class GlobalSet final : public Command {
     if (vars->empty() && !clear_)
       return usage("give variables: nothing was changed",
                    "k=v, -e JSON, -e @FILE; --clear removes all");
-    auto answer = replace_ || clear_ ? session.call("PUT", "/v1/globals", {{"vars", *vars}})
-                                     : merge(session, *vars);
+    // The daemon merges by name: a variable that is given is the whole new value.
+    const char* method = replace_ || clear_ ? "PUT" : "PATCH";
+    auto answer = session.call(method, "/v1/globals", {{"vars", *vars}});
     if (!answer) return fail(answer.error());
+    session.warnings(*answer);
     if (session.structured()) {
       session.data(field(*answer, "vars"));
     } else if (!session.quiet) {
@@ -104,28 +106,6 @@ class GlobalSet final : public Command {
  private:
   static tl::unexpected<Error> usage(std::string message, std::string hint = "") {
     return fail(Code::kInvalid, "usage", std::move(message), std::move(hint));
-  }
-
-  // PATCH merges deep, but a variable given here is the whole new value: what an old object had
-  // beyond it is removed by name.
-  static Result<Json> merge(Session& session, const Json& vars) {
-    auto now = session.get("/v1/globals");
-    if (!now) return now;
-    Json patch = vars;
-    const Json& old = field(*now, "vars");
-    for (auto& [name, value] : patch.items()) prune(field(old, name), value);
-    return session.call("PATCH", "/v1/globals", {{"vars", std::move(patch)}});
-  }
-
-  static void prune(const Json& old, Json& value) {
-    if (!old.is_object() || !value.is_object()) return;
-    for (const auto& [key, item] : old.items()) {
-      if (!value.contains(key)) {
-        value[key] = nullptr;
-      } else {
-        prune(item, value[key]);
-      }
-    }
   }
 
   std::vector<std::string> assignments_, extra_vars_;

@@ -54,10 +54,7 @@ class Import final : public Command {
     if (!globals) return fail(globals.error());
     auto changes = compare(inventory->nodes, *nodes);
     if (!changes) return fail(changes.error());
-    const Json vars =
-        field(*globals, "vars").is_object() ? field(*globals, "vars") : Json::object();
-    // One level of globals instead of two: wrap, so that values are replaced exactly.
-    const Json patch = field(patch_for({{"vars", vars}}, {{"vars", inventory->globals}}), "vars");
+    const Json patch = changed_names(field(*globals, "vars"), inventory->globals);
     if (!dry_run_) {
       if (auto done = apply(session, *changes, patch); !done) return fail(done.error());
     }
@@ -66,6 +63,15 @@ class Import final : public Command {
   }
 
  private:
+  // Globals are merged by name, values as a whole; null when nothing differs.
+  static Json changed_names(const Json& now, const Json& wanted) {
+    Json out;
+    for (const auto& [name, value] : wanted.items()) {
+      if (field(now, name) != value) out[name] = value;
+    }
+    return out;
+  }
+
   void report(Session& session, const inventory::Inventory& inventory,
               const std::vector<Change>& changes, const Json& globals) const {
     static constexpr const char* kDone[] = {"created", "updated", "unchanged"};

@@ -134,6 +134,7 @@ Status apply(Session& session, const std::vector<Change>& changes, const Json& g
   if (globals_patch.is_null()) return {};
   auto globals = session.call("PATCH", "/v1/globals", {{"vars", globals_patch}});
   if (!globals) return undo(globals.error(), "globals");
+  session.warnings(*globals);
   return {};
 }
 

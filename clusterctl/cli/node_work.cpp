@@ -212,11 +212,7 @@ class NodeWork final : public Command {
       job = session.call("POST", "/v1/jobs", body, headers);
     }
     if (!job) return fail(job.error());
-    for (const Json& w : field(*job, "warnings")) {
-      const std::string node = text(w, "node");
-      session.note(
-          fmt::format("warning: {}{}", node.empty() ? "" : node + ": ", text(w, "message")));
-    }
+    session.warnings(*job);
     const std::string id = text(*job, "id");
     if (!detach_) return attach(session, id);
     if (session.structured()) {

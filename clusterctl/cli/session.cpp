@@ -68,6 +68,15 @@ void Session::data(const Json& value) {
   terminal.out(format == Format::kYaml ? inventory::to_yaml(value) : dump_json(value, 2) + "\n");
 }
 
+void Session::warnings(const Json& answer) {
+  for (const Json& w : field(answer, "warnings")) {
+    const std::string node = cli::text(w, "node");
+    const std::string hint = cli::text(w, "hint");
+    note(fmt::format("warning: {}{}{}", node.empty() ? "" : node + ": ", cli::text(w, "message"),
+                     hint.empty() ? "" : " (" + hint + ")"));
+  }
+}
+
 void print_error(Terminal& terminal, const Error& error, size_t requested_nodes, bool color) {
   const char* red = color ? "\x1b[31m" : "";
   const char* off = color ? "\x1b[0m" : "";

@@ -45,7 +45,8 @@ struct Session {
   void note(std::string_view text);  // on standard error; nothing when quiet
   // A hint what to do next: on standard output when a person reads it there, else nowhere.
   void next(std::string_view text);
-  void data(const Json& value);  // as JSON or YAML
+  void data(const Json& value);       // as JSON or YAML
+  void warnings(const Json& answer);  // those an answer carries, as notes
 };
 
 // "error: …" and "hint: …" on standard error; problems grouped by node, with a line that counts the

@@ -27,12 +27,14 @@ TEST_F(CliTest, GlobalSet) {
   EXPECT_EQ(run({"global", "set", "a=1", "--merge", "--replace"}), 64);
   EXPECT_EQ(run({"global", "set", "a=1", "--clear"}), 64);
   EXPECT_THAT(rest.requests, IsEmpty());
-  rest.on("GET /v1/globals", Json::parse(R"({"vars":{"o":{"x":1,"y":{"z":1}},"old":1}})"));
-  rest.on("PATCH /v1/globals", Json::parse(R"({"vars":{"a":1}})"));
+  rest.on("PATCH /v1/globals",
+          Json::parse(R"({"vars":{"a":1},"warnings":[{"code":"unknown_variable",
+      "message":"no role knows the variable \"a\"","hint":"did you mean \"b\"?"}]})"));
   rest.on("PUT /v1/globals", Json::parse(R"({"vars":{}})"));
   EXPECT_EQ(run({"global", "set", "a=1", "old-", "--extra-vars", R"({"o":{"y":{"n":2}}})"}), 0);
   EXPECT_EQ(rest.body("PATCH", "/v1/globals"),
-            Json::parse(R"({"vars":{"a":1,"old":null,"o":{"x":null,"y":{"n":2,"z":null}}}})"));
+            Json::parse(R"({"vars":{"a":1,"old":null,"o":{"y":{"n":2}}}})"));
+  EXPECT_EQ(err(), "warning: no role knows the variable \"a\" (did you mean \"b\"?)\n");
   EXPECT_EQ(run({"global", "set", "a=1", "--replace"}), 0);
   EXPECT_EQ(rest.body("PUT", "/v1/globals"), Json::parse(R"({"vars":{"a":1}})"));
   EXPECT_EQ(run({"global", "set", "--clear"}), 0);
@@ -141,7 +143,7 @@ TEST_F(ImportTest, SecondTimeChangesNothing) {
   n1["spec"]["vars"] = Json::parse(R"({"x":{"a":1},"more":1})");
   known({n1, node("n2", "Allocated", "manager")});
   rest.answers["GET /v1/globals"].clear();
-  rest.on("GET /v1/globals", Json::parse(R"({"vars":{"service_vip":"10.0.0.9","other":1}})"));
+  rest.on("GET /v1/globals", Json::parse(R"({"vars":{"service_vip":"10.0.0.9","other":{"x":1}}})"));
   EXPECT_EQ(run({"inventory", "import", dir + "/hosts.yml"}), 0);
   EXPECT_THAT(out(), HasSubstr("0 created, 0 updated, 2 unchanged"));
   EXPECT_EQ(rest.requests.size(), 3u);

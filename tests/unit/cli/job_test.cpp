@@ -165,6 +165,16 @@ TEST_F(AttachTest, HostileEventsDoNotCrash) {
   EXPECT_THAT(out(), Not(HasSubstr("\x1b")));
 }
 
+TEST_F(CliTest, FindingsOfACheckAreListed) {
+  Json j = job("failed", "check");
+  j["problems"] = Json::parse(
+      R"([{"node":"n1","code":"disk","message":"disk full","hint":"free 5G"},{"node":"n2","message":"no sudo"}])");
+  rest.on("GET /v1/jobs/01job", j);
+  EXPECT_EQ(run({"job", "wait", "01job"}), 1);
+  EXPECT_THAT(out(), HasSubstr("Found:\n  n1: disk full [disk]\n      hint: free 5G\n  n2: no "
+                               "sudo\njob 01job failed\n"));
+}
+
 TEST_F(CliTest, WaitingBehindAnotherJobIsSaid) {
   Json j = job();
   j["waiting"] = {{"job", "01other"}, {"node", "n1"}};
