@@ -89,6 +89,11 @@ class GlobalSet final : public Command {
     auto answer = replace_ || clear_ ? session.call("PUT", "/v1/globals", {{"vars", *vars}})
                                      : merge(session, *vars);
     if (!answer) return fail(answer.error());
+    for (const Json& w : field(*answer, "warnings")) {
+      const std::string hint = text(w, "hint");
+      session.note(
+          fmt::format("warning: {}{}", text(w, "message"), hint.empty() ? "" : "; " + hint));
+    }
     if (session.structured()) {
       session.data(field(*answer, "vars"));
     } else if (!session.quiet) {
@@ -96,7 +101,7 @@ class GlobalSet final : public Command {
                           : fmt::format("{} {}", count(vars->size(), "global variable"),
                                         replace_ ? "set, all others removed" : "set"));
       session.next(
-          "commissioned nodes get them with their next job; clusterctl global get shows all");
+          "nodes get them when they are commissioned; clusterctl global get shows all");
     }
     return kExitOk;
   }

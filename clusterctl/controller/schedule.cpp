@@ -78,6 +78,11 @@ void Controller::schedule(std::stop_token stop) {
       while (start_next()) {
       }
       forget_old_jobs();
+      if (start_failed_) {  // the store refused: try again in a moment, not in a storm
+        start_failed_ = false;
+        changed_.wait_until(mutex_, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+        dirty_ = true;
+      }
     }
   }
 }
@@ -95,15 +100,14 @@ bool Controller::start_next() {
   if (running >= deps_.settings.max_parallel_runs) return false;
   for (size_t i = 0; i < open.size(); ++i) {
     if (open[i]->state != job::State::kQueued || job::blocked_by(open, i)) continue;
-    begin(*open[i]);
-    return true;
+    return begin(*open[i]);
   }
   return false;
 }
 
 // The fleet may have changed since the job was accepted: it is validated again in full, and planned
 // on what is true now.
-void Controller::begin(const job::Job& queued) {
+bool Controller::begin(const job::Job& queued) {
   job::Job job = queued;
   Change change;
   const auto snapshot = fleet();
@@ -144,9 +148,11 @@ void Controller::begin(const job::Job& queued) {
   change.jobs[job.id] = job;
   if (auto done = commit(std::move(change)); !done) {
     log::error("job {} cannot be started: {}", job.id, done.error().line());
-    return;
+    start_failed_ = true;
+    return false;
   }
   if (job.state == job::State::kRunning) launch(std::move(job));
+  return true;
 }
 
 void Controller::launch(job::Job job) {
