@@ -195,7 +195,9 @@ TEST_F(AbuseTest, FiftyMegabytesLeaveNoTrace) {
     for (int n = 0; n < 50; ++n) chunked.send(chunk);
     EXPECT_EQ(chunked.answer().status, 413);
   }
-  if (!kSanitized) EXPECT_LT(resident_kib(), before + 24'000);
+  if (!kSanitized) {
+    EXPECT_LT(resident_kib(), before + 24'000);
+  }
   EXPECT_EQ(handled_, 1);
 }
 
