@@ -20,6 +20,12 @@ def etcd_peers(hostvars, host, names, port):
     return found
 
 
+def etcd_pending(hostvars, host, hosts):
+    """Managers among `hosts` whose turn in this run is still to come."""
+    managers = hostvars[host].get("clusterctl_managers") or []
+    return [name for name in hosts if name != host and name in managers and not hostvars[name].get("clusterctl_joined")]
+
+
 def etcd_lost(lost):
     """`clusterctl_lost` in the form that the module takes."""
     return [{"name": m.get("name") or "", "address": m.get("addr") or "", "id": (m.get("ids") or {}).get("etcd") or ""} for m in lost]
@@ -27,4 +33,4 @@ def etcd_lost(lost):
 
 class FilterModule(object):
     def filters(self):
-        return {"etcd_address_of": etcd_address_of, "etcd_peers": etcd_peers, "etcd_lost": etcd_lost}
+        return {"etcd_address_of": etcd_address_of, "etcd_peers": etcd_peers, "etcd_pending": etcd_pending, "etcd_lost": etcd_lost}

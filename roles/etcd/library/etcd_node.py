@@ -24,6 +24,7 @@ options:
   peers: {type: list, elements: dict, default: [], description: The other managers, each with name and address.}
   certificate: {type: str, default: "", description: The member's certificate (PEM).}
   authority: {type: str, default: "", description: The authority's certificate (PEM).}
+  pending: {type: list, elements: str, default: [], description: Other managers that are converged after this one in the same run.}
   holders: {type: list, elements: str, default: [], description: Other managers whose data directory belongs to a cluster.}
   bootstrap: {type: bool, default: false, description: The node may start a new cluster when it finds none.}
   members: {type: list, elements: dict, default: [], description: "Members to remove, each with name, address and id (hexadecimal); with by_name the name alone is enough."}
@@ -58,6 +59,10 @@ UNMANAGED = "http://127.0.0.1:2379"  # where a distribution's etcd listens with 
 
 class Problem(Exception):
     """Something an operator must know, in one line."""
+
+
+class NotYet(Problem):
+    """A member that runs and has found no majority."""
 
 
 def in_parallel(function, items):
@@ -727,7 +732,14 @@ class Node(object):
         elif self.outdated(state):
             self.before_restart()
             self.start("restart")
-        status = self.wait_healthy(data, view)
+        try:
+            status = self.wait_healthy(self.s["pending_wait"] if self.module.params["pending"] and not view else None)
+        except NotYet as problem:
+            if view or not self.module.params["pending"]:
+                raise
+            # The others that make up the majority have their turn later in this run. Whether it has come, verify says.
+            self.remember()
+            return dict(self.result(data["member"], data["cluster"]), msg="%s; waiting for %s" % (problem, ", ".join(self.module.params["pending"])))
         if status["learner"]:
             self.promote(data["member"], time.time() + self.s["join_wait"])
         self.remember()
@@ -757,9 +769,10 @@ class Node(object):
             self.crash_count = count
         return state.get("ActiveState") == "failed" or count - self.crash_count >= 3
 
-    def wait_healthy(self, data=None, view=None):
+    def wait_healthy(self, seconds=None):
         """Waits until this member serves (a learner: until it follows a leader)."""
-        deadline, reason = time.time() + self.s["wait"], "not started"
+        seconds = seconds or self.s["wait"]
+        deadline, reason = time.time() + seconds, "not started"
         while True:
             status = self.client.status(self.endpoint)
             if "error" in status:
@@ -779,7 +792,7 @@ class Node(object):
                 break
             time.sleep(0.3)
         log = self.journal() if "error" in status else ""
-        raise Problem("etcd is not healthy after %d s: %s%s" % (self.s["wait"], reason, " (%s)" % log if log else ""))
+        raise NotYet("etcd is not healthy after %d s: %s%s" % (seconds, reason, " (%s)" % log if log else ""))
 
     def bootstrap(self):
         self.stop()
@@ -1032,7 +1045,7 @@ class Node(object):
         if state.get("ActiveState") != "active":
             return "; ".join(["%s is %s" % (self.s["unit"], state.get("ActiveState", "unknown"))] + wrong)
         if "error" in mine:
-            return "; ".join(["the endpoint does not answer: %s" % mine["error"]] + wrong)
+            return "; ".join(wrong + ["the endpoint does not answer: %s" % mine["error"]])
         if mine["learner"]:
             fact["role"] = "learner"
             return "; ".join(["the member is a learner and was not promoted"] + wrong)
@@ -1135,9 +1148,9 @@ def main():
             client_port=dict(type="int", default=2379), peer_port=dict(type="int", default=2380),
             unit=dict(type="str", default="etcd.service"), user=dict(type="str", default="etcd"),
             config_dir=dict(type="path", default="/etc/etcd"), data_dir=dict(type="path", default="/var/lib/etcd/clusterctl"),
-            heartbeat_ms=dict(type="int", default=100), election_ms=dict(type="int", default=1000),
+            heartbeat_ms=dict(type="int", default=250), election_ms=dict(type="int", default=2500),
             quota_bytes=dict(type="int", default=2147483648), compaction=dict(type="str", default="8h"), log_level=dict(type="str", default="info"),
-            start_timeout=dict(type="int", default=90), wait=dict(type="int", default=60), join_wait=dict(type="int", default=60),
+            start_timeout=dict(type="int", default=90), wait=dict(type="int", default=60), pending_wait=dict(type="int", default=5), join_wait=dict(type="int", default=60),
             verify_wait=dict(type="int", default=10), retry_delay=dict(type="int", default=2), command_timeout=dict(type="int", default=5),
             dial_timeout=dict(type="int", default=2), remove_retries=dict(type="int", default=5), remove_wait=dict(type="int", default=20),
             cert_min_days=dict(type="int", default=30), min_free_mb=dict(type="int", default=1024))),
@@ -1145,6 +1158,7 @@ def main():
         certificate=dict(type="str", default=""),
         authority=dict(type="str", default=""),
         bootstrap=dict(type="bool", default=False),
+        pending=dict(type="list", elements="str", default=[]),
         holders=dict(type="list", elements="str", default=[]),
         members=dict(type="list", elements="dict", default=[]),
         level=dict(type="str", default="state", choices=["membership", "state", "packages", "images"]),
