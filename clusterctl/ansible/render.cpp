@@ -14,21 +14,6 @@ Json unsafe_text(std::string_view text) {
   return Json{{"__ansible_unsafe", text}};
 }
 
-// Every text in a value marked as data.
-Json unsafe_value(const Json& value) {
-  if (value.is_string()) return unsafe_text(value.get_ref<const std::string&>());
-  if (!value.is_structured()) return value;
-  Json out = value.is_array() ? Json::array() : Json::object();
-  for (const auto& [key, inner] : value.items()) {
-    if (value.is_array()) {
-      out.push_back(unsafe_value(inner));
-    } else {
-      out[key] = unsafe_value(inner);
-    }
-  }
-  return out;
-}
-
 std::string_view availability_word(fleet::Availability availability) {
   switch (availability) {
     case fleet::Availability::kPause:
@@ -173,6 +158,20 @@ std::string inventory_text(const RunInput& input) {
 }
 
 }  // namespace
+
+Json unsafe_value(const Json& value) {
+  if (value.is_string()) return unsafe_text(value.get_ref<const std::string&>());
+  if (!value.is_structured()) return value;
+  Json out = value.is_array() ? Json::array() : Json::object();
+  for (const auto& [key, inner] : value.items()) {
+    if (value.is_array()) {
+      out.push_back(unsafe_value(inner));
+    } else {
+      out[key] = unsafe_value(inner);
+    }
+  }
+  return out;
+}
 
 Result<RunFiles> render(const RunInput& input) {
   if (auto ok = check(input); !ok) return fail(ok.error());

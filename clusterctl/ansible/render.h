@@ -51,6 +51,9 @@ struct RunFiles {
   std::string vars;         // JSON, empty text when there are no request variables
   std::string known_hosts;  // lines "<node id> ssh-ed25519 AAAA…"
 };
+// A value with every text in it marked as data, so that Ansible evaluates no template.
+Json unsafe_value(const Json& value);
+
 // Refuses (kInvalid) names, addresses, users, jump hosts, keys and variables that could become
 // options, commands or template text.
 Result<RunFiles> render(const RunInput& input);

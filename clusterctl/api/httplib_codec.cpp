@@ -96,7 +96,11 @@ class HttplibCodec::Server final : public httplib::Server {
 };
 
 HttplibCodec::HttplibCodec(std::chrono::milliseconds idle)
-    : server_(std::make_unique<Server>(std::chrono::floor<std::chrono::seconds>(idle))) {}
+    : server_(std::make_unique<Server>(std::chrono::floor<std::chrono::seconds>(idle))) {
+  // The library fills tables of its own at its first request; the engine's first codec is made
+  // before there are other threads.
+  encode(RawRequest(), Response::no_content(), true);
+}
 HttplibCodec::~HttplibCodec() = default;
 
 std::string HttplibCodec::encode(const RawRequest& request, const Response& response,

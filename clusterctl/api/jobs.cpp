@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "api/body.h"
 #include "api/resources.h"
 #include "base/strings.h"
@@ -15,11 +17,21 @@ Response answer(const job::Job& job, const Controller& c, int status = 200) {
       .with("ETag", etag(static_cast<int64_t>(job.resource_version)));
 }
 
+Status known(const std::string& word, const std::vector<std::string>& words,
+             std::string_view what) {
+  if (word.empty() || std::find(words.begin(), words.end(), word) != words.end()) return {};
+  return fail(Code::kInvalid, fmt::format("bad_{}", what),
+              fmt::format("jobs have no {} \"{}\"", what, one_line(word)),
+              "known: " + join(words, ", "));
+}
+
 Result<Response> list(const Controller& c, const Request& request) {
   const auto limit = request.query_int("limit", 100, 1, 1000);
   if (!limit) return fail(limit.error());
   const std::string state = request.query_string("state"), kind = request.query_string("kind");
   const std::string node_ref = request.query_string("node");
+  if (auto ok = known(state, job::state_words(), "state"); !ok) return fail(ok.error());
+  if (auto ok = known(kind, plan::kKinds, "kind"); !ok) return fail(ok.error());
   const auto now = c.state();
   std::string node_id;
   if (!node_ref.empty()) {

@@ -97,8 +97,7 @@ class GlobalSet final : public Command {
       session.line(clear_ ? "all global variables removed"
                           : fmt::format("{} {}", count(vars->size(), "global variable"),
                                         replace_ ? "set, all others removed" : "set"));
-      session.next(
-          "commissioned nodes get them with their next job; clusterctl global get shows all");
+      session.next("nodes get them when they are commissioned; clusterctl global get shows all");
     }
     return kExitOk;
   }

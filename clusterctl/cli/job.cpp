@@ -36,8 +36,8 @@ class JobLs final : public Command {
   void options(Options& o) override {
     o.value("--state", "STATE", state_, "only jobs in this state").choices = {
         "queued", "running", "paused", "succeeded", "failed", "cancelled", "interrupted"};
-    o.value("--kind", "KIND", kind_,
-            "only jobs of this kind: commission, decommission, check, verify");
+    o.value("--kind", "KIND", kind_, "only jobs of this kind").choices = {
+        "commission", "decommission", "check", "verify", "observe"};
     o.value("--node", "NODE", node_, "only jobs with this node");
     o.number("--limit", "N", limit_, "at most so many");
   }

@@ -73,7 +73,7 @@ void Session::warnings(const Json& answer) {
     const std::string node = cli::text(w, "node");
     const std::string hint = cli::text(w, "hint");
     note(fmt::format("warning: {}{}{}", node.empty() ? "" : node + ": ", cli::text(w, "message"),
-                     hint.empty() ? "" : " (" + hint + ")"));
+                     hint.empty() ? "" : "; " + hint));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ansible/render.h"
+#include "base/digest.h"
 #include "base/strings.h"
 #include "base/time.h"
 #include "controller/controller.h"
@@ -61,13 +62,14 @@ Result<Accepted> Controller::create_job(const Json& body, const std::string& ini
   if (!request) return fail(request.error());
   if (auto ok = ansible::check_var_names(request->vars, "vars"); !ok) return fail(ok.error());
 
+  const std::string digest = sha256_hex(dump_json(body));
   MutexLock lock(mutex_);
   const auto now = state();
   if (!key.empty()) {
     for (const auto& [id, job] : now->jobs) {
       if (job->idempotency_key != key || deps_.clock.now() - job->created > kIdempotencyKept)
         continue;
-      if (job->kind != request->kind) {
+      if (job->request_digest != digest) {
         return fail(Code::kConflict, "idempotency_key",
                     fmt::format("this Idempotency-Key was used for job {} ({})", id, job->kind),
                     "use a new key for another request");
@@ -84,13 +86,14 @@ Result<Accepted> Controller::create_job(const Json& body, const std::string& ini
   *request = plan::pinned(*request, *plan,
                           *now->fleet);  // what is meant now, also when the job starts later
   if (auto ok = check_busy(*now, *request); !ok) return fail(ok.error());
-  auto job = accept(*request, *plan, initiator, key);
+  auto job = accept(*request, *plan, initiator, key, digest);
   if (!job) return fail(job.error());
   return Accepted{std::move(*job), {}, false};
 }
 
 Result<job::Job> Controller::accept(const plan::Request& request, const plan::Plan& plan,
-                                    const std::string& initiator, const std::string& key) {
+                                    const std::string& initiator, const std::string& key,
+                                    const std::string& digest) {
   const auto snapshot = fleet();
   job::Job job;
   job.id = deps_.ids.ulid();
@@ -98,6 +101,7 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
   job.title = plan.title;
   job.initiator = initiator;
   job.idempotency_key = key;
+  job.request_digest = digest;
   job.request = request;
   job.created = deps_.clock.now();
   job.roles = plan.roles;

@@ -58,6 +58,24 @@ Result<Json> Controller::hide(const Json& vars, const std::string& scope, Change
   return hidden;
 }
 
+// A reference may have been copied to another object: its value goes with the last one. `owner` is
+// the node whose variables no longer count, or empty for the globals.
+void Controller::forget_secrets(const State& now, const std::set<std::string>& names,
+                                const std::string& owner, Change& change) {
+  if (names.empty()) return;
+  std::set<std::string> used;
+  if (!owner.empty()) used.merge(secret_references(now.fleet->globals));
+  for (const auto& [id, node] : now.fleet->nodes) {
+    if (id != owner) used.merge(secret_references(node.spec.vars));
+  }
+  for (const auto& [id, job] : now.jobs) {
+    if (!job::is_final(job->state)) used.merge(secret_references(job->request.vars));
+  }
+  for (const std::string& name : names) {
+    if (!used.count(name)) change.secrets[name] = std::nullopt;
+  }
+}
+
 void Controller::add_events(Change& change, const fleet::Node& before, const fleet::Node& after,
                             const std::string& job) const {
   const auto add = [&](Event e) {
@@ -131,9 +149,9 @@ Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& pat
   }
   if (!*changed && change.secrets.empty()) return node;
   const auto still = secret_references(node.spec.vars);
-  for (const std::string& name : secret_references((*found)->spec.vars)) {
-    if (!still.count(name)) change.secrets[name] = std::nullopt;
-  }
+  auto gone = secret_references((*found)->spec.vars);
+  std::erase_if(gone, [&](const std::string& name) { return still.count(name) != 0; });
+  forget_secrets(*state(), gone, node.id, change);
   add_events(change, **found, node, "");
   change.nodes[node.id] = node;
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
@@ -157,8 +175,7 @@ Status Controller::remove_node(std::string_view ref, const IfMatch& if_match) {
   }
   Change change;
   change.removed_nodes.insert(node.id);
-  for (const std::string& name : secret_references(node.spec.vars))
-    change.secrets[name] = std::nullopt;
+  forget_secrets(*now, secret_references(node.spec.vars), node.id, change);
   change.events.push_back(node_event("node.removed", node, node.spec.addr));
   return commit(std::move(change));
 }
@@ -181,9 +198,9 @@ Result<std::vector<Problem>> Controller::set_globals(const Json& vars, bool merg
     }
   }
   const auto still = secret_references(next);
-  for (const std::string& name : secret_references(now->fleet->globals)) {
-    if (!still.count(name)) change.secrets[name] = std::nullopt;
-  }
+  auto gone = secret_references(now->fleet->globals);
+  std::erase_if(gone, [&](const std::string& name) { return still.count(name) != 0; });
+  forget_secrets(*now, gone, "", change);
   std::vector<Problem> warnings;
   for (const auto& [name, value] : vars.items()) {
     if (value.is_null() || deps_.variables.known.count(name) || deps_.variables.known.empty())
@@ -204,7 +221,10 @@ Result<std::shared_ptr<const job::Job>> Controller::find_job(std::string_view re
   const auto now = state();
   const auto& jobs = now->jobs;
   if (ref == "last" && !jobs.empty()) return jobs.rbegin()->second;
-  if (ref == "active") {
+  if (ref == "active") {  // what runs goes before what waits
+    for (auto it = jobs.rbegin(); it != jobs.rend(); ++it) {
+      if (it->second->state == job::State::kRunning) return it->second;
+    }
     for (auto it = jobs.rbegin(); it != jobs.rend(); ++it) {
       if (!job::is_final(it->second->state)) return it->second;
     }

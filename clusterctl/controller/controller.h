@@ -95,9 +95,12 @@ class Controller final : public job::Host {
   Status first_start() REQUIRES(mutex_);
   Status commit(Change change) REQUIRES(mutex_);
   Result<Json> hide(const Json& vars, const std::string& scope, Change& change) const;
+  // Names of secrets that an object owned and nothing else in the fleet or in a job refers to.
+  static void forget_secrets(const State& now, const std::set<std::string>& names,
+                             const std::string& owner, Change& change);
   Result<job::Job> accept(const plan::Request& request, const plan::Plan& plan,
-                          const std::string& initiator, const std::string& idempotency_key)
-      REQUIRES(mutex_);
+                          const std::string& initiator, const std::string& idempotency_key,
+                          const std::string& digest) REQUIRES(mutex_);
   Status check_busy(const State& state, const plan::Request& request) const;
   void add_events(Change& change, const fleet::Node& before, const fleet::Node& after,
                   const std::string& job) const;
@@ -107,8 +110,9 @@ class Controller final : public job::Host {
 
   void schedule(std::stop_token stop);
   bool start_next() REQUIRES(mutex_);
-  void begin(const job::Job& queued) REQUIRES(mutex_);
+  bool begin(const job::Job& queued) REQUIRES(mutex_);
   void launch(job::Job job) REQUIRES(mutex_);
+  bool relaunch_lost() REQUIRES(mutex_);
   void forget_old_jobs() REQUIRES(mutex_);
 
   Deps deps_;
@@ -117,7 +121,8 @@ class Controller final : public job::Host {
   Mutex mutex_;
   Writer writer_;  // commits under mutex_
   CondVar changed_;
-  bool dirty_ GUARDED_BY(mutex_) = false;  // something happened that may let a job start
+  bool dirty_ GUARDED_BY(mutex_) = false;         // something happened that may let a job start
+  bool start_failed_ GUARDED_BY(mutex_) = false;  // the store refused the start of a job
   std::map<std::string, std::jthread> steppers_ GUARDED_BY(mutex_);
   std::vector<std::jthread> ended_ GUARDED_BY(mutex_);
   std::jthread scheduler_;

@@ -75,9 +75,15 @@ void Controller::schedule(std::stop_token stop) {
       if (stop.stop_requested()) return;
       dirty_ = false;
       ended.swap(ended_);
+      if (relaunch_lost()) start_failed_ = true;
       while (start_next()) {
       }
       forget_old_jobs();
+      if (start_failed_) {  // the store refused: try again in a moment, not in a storm
+        start_failed_ = false;
+        changed_.wait_until(mutex_, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+        dirty_ = true;
+      }
     }
   }
 }
@@ -95,15 +101,14 @@ bool Controller::start_next() {
   if (running >= deps_.settings.max_parallel_runs) return false;
   for (size_t i = 0; i < open.size(); ++i) {
     if (open[i]->state != job::State::kQueued || job::blocked_by(open, i)) continue;
-    begin(*open[i]);
-    return true;
+    return begin(*open[i]);
   }
   return false;
 }
 
 // The fleet may have changed since the job was accepted: it is validated again in full, and planned
 // on what is true now.
-void Controller::begin(const job::Job& queued) {
+bool Controller::begin(const job::Job& queued) {
   job::Job job = queued;
   Change change;
   const auto snapshot = fleet();
@@ -144,9 +149,25 @@ void Controller::begin(const job::Job& queued) {
   change.jobs[job.id] = job;
   if (auto done = commit(std::move(change)); !done) {
     log::error("job {} cannot be started: {}", job.id, done.error().line());
-    return;
+    start_failed_ = true;
+    return false;
   }
   if (job.state == job::State::kRunning) launch(std::move(job));
+  return true;
+}
+
+// A stepper ends early when the store refuses what it proposes (a full disk). Its job goes on from
+// what was stored last, as after a restart. True: there was one.
+bool Controller::relaunch_lost() {
+  const auto now = state();
+  bool found = false;
+  for (const auto& [id, job] : now->jobs) {
+    if (job->state != job::State::kRunning || steppers_.count(id)) continue;
+    log::warn("job {}: going on from its last stored step", id);
+    launch(*job);
+    found = true;
+  }
+  return found;
 }
 
 void Controller::launch(job::Job job) {
@@ -181,19 +202,24 @@ Status Controller::propose(const job::Proposal& proposal) {
     const auto it = now->fleet->nodes.find(c.id);
     if (it == now->fleet->nodes.end()) continue;
     fleet::Node node = it->second;
-    if (auto done = apply(node, c, deps_.clock.now()); !done) return done;
+    if (auto done = apply(node, c, deps_.clock.now()); !done) {
+      // Our own fault; the job must reach its end all the same.
+      log::error("job {}: node {}: {}", job.id, node.name, done.error().line());
+      continue;
+    }
     add_events(change, it->second, node, job.id);
     change.nodes[c.id] = std::move(node);
   }
   if (!proposal.event.empty())
     change.events.push_back({0, {}, proposal.event, "", job.id, proposal.message});
-  if (job::is_final(job.state)) {
-    forget_job_secrets(job, change);
-    log::info("job {} {}: {}", job.id, to_word(job.state),
-              job.error.empty() ? job.title : job.error);
-  }
+  if (job::is_final(job.state)) forget_job_secrets(job, change);
+  const std::string end = fmt::format("job {} {}: {}", job.id, to_word(job.state),
+                                      job.error.empty() ? job.title : job.error);
+  const bool ended = job::is_final(job.state);
   change.jobs[job.id] = std::move(job);
-  return commit(std::move(change));
+  auto done = commit(std::move(change));
+  if (done && ended) log::info("{}", end);
+  return done;
 }
 
 void Controller::forget_old_jobs() {

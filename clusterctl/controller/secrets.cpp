@@ -29,7 +29,7 @@ class Hider {
         std::map<std::string, Json>& values)
       : names_(names), existing_(existing), values_(values) {}
 
-  Result<Json> hide(const Json& value, const std::string& path, bool secret) {
+  Result<Json> hide(const Json& value, const std::string& path, bool secret, bool listed = false) {
     if (const auto name = reference(value)) {
       if (!existing_.count(*name)) {
         return fail(Code::kInvalid, "no_such_secret",
@@ -39,13 +39,26 @@ class Hider {
       return value;
     }
     if (secret && !value.is_null()) {
-      values_[path] = value;
-      return Json{{"secret", path}};
+      // Places in a list move, and an older value may still be referred to by its old place.
+      std::string name = path;
+      for (int n = 2; listed && (existing_.count(name) || values_.count(name)); ++n)
+        name = fmt::format("{}~{}", path, n);
+      values_[name] = value;
+      return Json{{"secret", name}};
+    }
+    if (value.is_array()) {
+      Json out = Json::array();
+      for (const Json& item : value) {
+        auto hidden = hide(item, fmt::format("{}.{}", path, out.size()), false, true);
+        if (!hidden) return hidden;
+        out.push_back(std::move(*hidden));
+      }
+      return out;
     }
     if (!value.is_object()) return value;
     Json out = Json::object();
     for (const auto& [key, item] : value.items()) {
-      auto hidden = hide(item, path + "." + key, names_.is_secret(key));
+      auto hidden = hide(item, path + "." + key, names_.is_secret(key), listed);
       if (!hidden) return hidden;
       out[key] = std::move(*hidden);
     }

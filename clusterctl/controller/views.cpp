@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ansible/render.h"
 #include "base/time.h"
 #include "fleet/words.h"
 #include "job/job_json.h"
@@ -89,7 +90,8 @@ Json problems(const fleet::Snapshot& fleet) {
 // Host variables of one commissioned node, without the controller's own connection files.
 Json host_vars(const State& state, const catalog::Catalog& catalog, const fleet::Node& node) {
   const fleet::Applied& applied = *node.status.applied;
-  Json vars = plan::effective_vars(*state.fleet, catalog, node, applied.host_group);
+  Json vars =
+      ansible::unsafe_value(plan::effective_vars(*state.fleet, catalog, node, applied.host_group));
   vars["ansible_host"] = node.spec.addr;
   if (node.spec.ssh.port != 22) vars["ansible_port"] = node.spec.ssh.port;
   if (!node.spec.ssh.user.empty()) vars["ansible_user"] = node.spec.ssh.user;

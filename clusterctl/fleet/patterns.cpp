@@ -223,15 +223,62 @@ Status check_ssh_jump(std::string_view jump) {
              "user@host:port, where user and port may be missing and IPv6 stands in []");
 }
 
+namespace {
+
+// Options that choose how a connection is made and can start no program and read no file of the
+// controller: whoever may change a node must not thereby become root on the controller.
+const std::vector<std::string>& harmless_ssh_options() {
+  static const std::vector<std::string> kOptions{"AddressFamily",
+                                                 "BindAddress",
+                                                 "BindInterface",
+                                                 "Ciphers",
+                                                 "Compression",
+                                                 "ConnectionAttempts",
+                                                 "ConnectTimeout",
+                                                 "HostKeyAlgorithms",
+                                                 "IPQoS",
+                                                 "KexAlgorithms",
+                                                 "MACs",
+                                                 "PreferredAuthentications",
+                                                 "PubkeyAcceptedAlgorithms",
+                                                 "RekeyLimit",
+                                                 "ServerAliveCountMax",
+                                                 "ServerAliveInterval",
+                                                 "SetEnv",
+                                                 "TCPKeepAlive"};
+  return kOptions;
+}
+
+// "Name=value"; ssh itself does not mind case and also takes "Name value".
+bool harmless_ssh_option(const std::string& option) {
+  const size_t end = option.find_first_of("= \t");
+  if (end == std::string::npos) return false;
+  const std::string name = lower(option.substr(0, end));
+  const auto& known = harmless_ssh_options();
+  return std::any_of(known.begin(), known.end(),
+                     [&](const std::string& k) { return lower(k) == name; });
+}
+
+}  // namespace
+
 Status check_ssh_extra_args(const std::vector<std::string>& args) {
   if (args.size() > kMaxListItems) {
     return bad("bad_ssh_args", "ssh.extra_args has too many entries",
                fmt::format("at most {}", kMaxListItems));
   }
-  for (const std::string& arg : args) {
-    if (!arg.empty() && arg.size() <= 1024 && !has_control(arg) && valid_utf8(arg)) continue;
-    return bad("bad_ssh_args", fmt::format("ssh.extra_args: {} is not usable", shown(arg)),
-               "one argument of ssh per entry, 1 to 1024 bytes on one line");
+  for (size_t i = 0; i < args.size(); ++i) {
+    const std::string& arg = args[i];
+    if (arg.empty() || arg.size() > 1024 || has_control(arg) || !valid_utf8(arg)) {
+      return bad("bad_ssh_args", fmt::format("ssh.extra_args: {} is not usable", shown(arg)),
+                 "one argument of ssh per entry, 1 to 1024 bytes on one line");
+    }
+    if (arg == "-4" || arg == "-6" || arg == "-C") continue;
+    const bool separate = arg == "-o" && i + 1 < args.size();
+    const std::string option = separate ? args[++i] : arg.starts_with("-o") ? arg.substr(2) : "";
+    if (harmless_ssh_option(option)) continue;
+    return bad("bad_ssh_args", fmt::format("ssh.extra_args: {} is not allowed", shown(arg)),
+               "-4, -6, -C, or -o with one of: " + join(harmless_ssh_options(), ", ") +
+                   "; a way through another machine is ssh.jump");
   }
   return {};
 }

@@ -51,9 +51,10 @@ struct View {
 };
 
 // Taken from the member list of a serving node (else of any commissioned one), one that answers
-// before others, then a healthy report before others, of those the freshest. Without any list, the commissioned nodes for which
-// `is_manager` (by what was applied) holds are the members. A member whose node has disappeared, or
-// whose own report is newer and unhealthy, does not answer. Learners and workers do not vote.
+// before others, then a healthy report before others, of those the freshest. Without any list, the
+// commissioned nodes for which `is_manager` (by what was applied) holds are the members. A member
+// whose node has disappeared, or whose own report is newer and unhealthy, does not answer. Learners
+// and workers do not vote.
 View observe(const Snapshot& snapshot, const std::string& service,
              const std::function<bool(const Node&)>& is_manager);
 

@@ -22,6 +22,7 @@ constexpr bool is_final(State s) {
   return s >= State::kSucceeded;
 }
 std::string_view to_word(State s);
+std::vector<std::string> state_words();
 
 enum class StageState {
   kPending,
@@ -72,6 +73,8 @@ struct Job {
   std::string title;      // "commission 3 nodes as service-master"; never a variable's value
   std::string initiator;  // who asked: "uid:0", "token"
   std::string idempotency_key;
+  std::string
+      request_digest;  // of the request as sent: the same key with another request is a mistake
   State state = State::kQueued;
   bool cancel_requested = false;
   bool cancel_now = false;

@@ -18,6 +18,9 @@ constexpr std::array<std::string_view, 6> kOutcomes{"pending", "running",   "suc
 std::string_view to_word(State s) {
   return kStates[static_cast<size_t>(s)];
 }
+std::vector<std::string> state_words() {
+  return {kStates.begin(), kStates.end()};
+}
 std::string_view to_word(StageState s) {
   return kStageStates[static_cast<size_t>(s)];
 }

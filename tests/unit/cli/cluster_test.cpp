@@ -34,7 +34,7 @@ TEST_F(CliTest, GlobalSet) {
   EXPECT_EQ(run({"global", "set", "a=1", "old-", "--extra-vars", R"({"o":{"y":{"n":2}}})"}), 0);
   EXPECT_EQ(rest.body("PATCH", "/v1/globals"),
             Json::parse(R"({"vars":{"a":1,"old":null,"o":{"y":{"n":2}}}})"));
-  EXPECT_EQ(err(), "warning: no role knows the variable \"a\" (did you mean \"b\"?)\n");
+  EXPECT_EQ(err(), "warning: no role knows the variable \"a\"; did you mean \"b\"?\n");
   EXPECT_EQ(run({"global", "set", "a=1", "--replace"}), 0);
   EXPECT_EQ(rest.body("PUT", "/v1/globals"), Json::parse(R"({"vars":{"a":1}})"));
   EXPECT_EQ(run({"global", "set", "--clear"}), 0);

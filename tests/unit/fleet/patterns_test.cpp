@@ -79,6 +79,14 @@ TEST(Patterns, SshSettings) {
   EXPECT_FALSE(check_ssh_port(-1));
   EXPECT_TRUE(check_ssh_port(65535));
   EXPECT_TRUE(check_ssh_extra_args({"-o", "Compression=yes"}));
+  EXPECT_TRUE(check_ssh_extra_args({"-oConnectTimeout=5", "-4"}));
+  for (const char* bad :
+       {"-oProxyCommand=x", "-oproxycommand x", "-oLocalCommand=x", "-oPermitLocalCommand=yes",
+        "-oInclude=/x", "-oKnownHostsCommand=x", "-oProxyUseFdpass=yes", "-oMatch=exec x", "-F/x",
+        "-J", "-o", "host", "-oConnectTimeout"}) {
+    EXPECT_FALSE(check_ssh_extra_args({bad})) << bad;
+  }
+  EXPECT_FALSE(check_ssh_extra_args({"-o", "ProxyCommand=x"}));
   EXPECT_FALSE(check_ssh_extra_args({""}));
   EXPECT_FALSE(check_ssh_extra_args({"a\nb"}));
   EXPECT_FALSE(check_ssh_extra_args(std::vector<std::string>(65, "a")));
