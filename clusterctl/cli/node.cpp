@@ -165,6 +165,36 @@ class NodeLabel final : public Command {
   std::vector<std::string> labels_;
 };
 
+// `accept` and `reject`: what the operator says to a machine that asks to belong here.
+class NodeAcceptance final : public Command {
+ public:
+  NodeAcceptance(const std::string& name, std::string word, const std::string& summary)
+      : Command(name, summary), word_(std::move(word)) {}
+  void options(Options& o) override {
+    o.arguments("NAMES", names_, "names or ids of the nodes", true);
+  }
+
+  Result<int> run(Session& session) override {
+    session.requested_nodes = names_.size();
+    for (const std::string& name : names_) {
+      auto node = session.call("PATCH", "/v1/nodes/" + client::escape(name),
+                               {{"spec", {{"acceptance", word_}}}});
+      if (!node) return fail(node.error());
+      if (session.structured()) {
+        session.data(*node);
+      } else {
+        session.line(session.names_only() ? text(*node, "name")
+                                          : fmt::format("node {} {}", text(*node, "name"), word_));
+      }
+    }
+    return kExitOk;
+  }
+
+ private:
+  std::string word_;
+  std::vector<std::string> names_;
+};
+
 }  // namespace
 
 CommandPtr make_node_add() {
@@ -187,6 +217,10 @@ Noun node_noun() {
     noun.commands.push_back(make_node_work(kind));
   }
   noun.commands.push_back(make_node_label());
+  noun.commands.push_back(std::make_unique<NodeAcceptance>(
+      "accept", "accepted", "Let nodes that wait for it belong to the fleet"));
+  noun.commands.push_back(std::make_unique<NodeAcceptance>(
+      "reject", "rejected", "Refuse nodes: they cannot be commissioned"));
   noun.commands.push_back(make_node_rm());
   return noun;
 }
