@@ -112,7 +112,7 @@ def test_stream(run, tmp_path):
     assert of("End", "b") == []
 
     facts = [e for e in found if e["event"] == "fact"]
-    assert [(f["host"], f["name"]) for f in facts] == [("a", "clusterctl_service_demo"), ("b", "clusterctl_service_demo")]
+    assert sorted((f["host"], f["name"]) for f in facts) == [("a", "clusterctl_service_demo"), ("b", "clusterctl_service_demo")]
     assert facts[0]["value"] == {"v": 1, "healthy": True, "message": "{{ 1 + 1 }}\n\u2028\x00end"}
 
 
