@@ -37,6 +37,8 @@ def test_commission(cluster):
     assert max(runs.values()) <= LIMIT
     assert swarm_names(cluster) == sorted(cluster.everyone())
     assert verify.unhealthy() == {}
+    for node in cluster.everyone():
+        assert cluster.on(node, "cat /etc/hostname; hostname").split() == [node, node]
 
 
 def test_managers_join_one_after_another_and_the_initiator_first(cluster):
@@ -195,7 +197,7 @@ def leftovers(lab, node):
     script = """
     for u in docker.service docker.socket containerd.service; do systemctl is-active -q $u && echo active $u; systemctl is-enabled -q $u && echo enabled $u; done
     systemctl --failed --no-legend --plain | sed 's/^/failed /'
-    pgrep -l '^docker|^contain' | sed 's/^/process /'
+    ps -e -o comm= | grep -E '^(dockerd|containerd)' | sed 's/^/process /'
     for p in /etc/docker/daemon.json /etc/systemd/system/docker.service.d /var/lib/docker/swarm /var/lib/docker/containers /var/lib/docker/volumes \
       /var/lib/docker/network /var/lib/clusterctl-node/units /var/lib/clusterctl-node/services/docker; do [ -e $p ] && echo path $p; done
     ip -br link | awk '{print $1}' | grep -E 'docker|veth|vxlan|gwbridge' | sed 's/^/link /'
@@ -263,6 +265,7 @@ def test_when_the_first_manager_fails_nothing_else_is_attempted(cluster):
     assert "port_taken" in json.dumps(check.facts("clusterctl_problems")["node1"])
     failed = site.failed()
     assert failed["node1"]["service"] == "swarm" and "address already in use" in failed["node1"]["msg"]
+    assert set(failed) == set(cluster.everyone())
     for node in ("node2", "node3", "node4"):
         assert failed[node]["task"] == "Not attempted" and "first manager node1 failed" in failed[node]["msg"]
         assert cluster.on(node, "docker info -f '{{.Swarm.LocalNodeState}}'") == "inactive"

@@ -77,6 +77,10 @@ options:
     type: list
     elements: dict
     default: []
+  optional:
+    description: If this is no manager, there is nothing to demote or remove; otherwise that is an error.
+    type: bool
+    default: false
   socket:
     description: The engine's socket.
     type: path
@@ -152,7 +156,9 @@ class Swarm(object):
             found = self.status_now()
             own = next((m for m in found["members"] if m["id"] == found["node_id"]), None)
             fine = found["state"] == "active" and (own["reachable"] if own else not found["control"])
-            if fine or time.time() >= until:
+            # A node that is in no swarm does not come into one by being waited for.
+            gone = found["answers"] and found["state"] == "inactive"
+            if fine or gone or time.time() >= until:
                 return found
             time.sleep(1)
 
@@ -408,12 +414,15 @@ def main():
             token=dict(type="str", no_log=True),
             managers=dict(type="list", elements="str", default=[]),
             members=dict(type="list", elements="dict", default=[]),
+            optional=dict(type="bool", default=False),
             socket=dict(type="path", default="/var/run/docker.sock"),
         ),
         supports_check_mode=True,
     )
     swarm = Swarm(Engine(module.params["socket"]), module.params, module.check_mode)
     try:
+        if module.params["optional"] and not swarm.status_now()["control"]:
+            module.exit_json(changed=False, changes=[])
         answer = getattr(swarm, module.params["op"])()
     except (Refused, EngineError) as error:
         module.fail_json(msg=str(error), changes=swarm.changes)

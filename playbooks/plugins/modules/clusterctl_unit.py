@@ -263,6 +263,9 @@ class Files(object):
             return
         if os.path.islink(path) or not os.path.isdir(path):
             os.unlink(path)
+            folder = os.path.dirname(path)
+            if folder.startswith("/etc/systemd/system/") and folder.endswith(".d") and not os.listdir(folder):
+                os.rmdir(folder)
             return
         self.unmount_below(path)
         if mount:
@@ -419,11 +422,12 @@ class Units(object):
         if self.check:
             return
         self.systemctl("reset-failed", "--", name)
+        began = time.time()
         # A unit that systemd is about to start again by itself ("activating (auto-restart)") needs a restart, too.
         verb = "restart" if now.get("ActiveState") == "activating" else verb
         code, _out, error = self.systemctl(verb, "--", name)
         if code != 0 or not self.stays(name):
-            raise Problem("%s did not start: %s" % (name, self.reason(name) or error.strip()))
+            raise Problem("%s did not start: %s" % (name, self.reason(name, began) or error.strip()))
         self.remember(name, digest)
 
     def outdated(self, name, now, digest, newest):
@@ -446,9 +450,15 @@ class Units(object):
                 return False
         return first.get("ActiveState") in ("active", "reloading")
 
-    def reason(self, name):
-        _code, out, _error = self.module.run_command(["journalctl", "-u", name, "-n", "12", "--no-pager", "-o", "cat"])
-        return " | ".join(line.strip() for line in out.splitlines() if line.strip())[-1500:]
+    def reason(self, name, began):
+        """The last words of the program itself; without any, those of systemd about it."""
+        since = ["--since", "@%d" % began, "--no-pager", "-o", "cat"]
+        for match in (["_SYSTEMD_UNIT=" + name, "-n", "4"], ["-u", name, "-n", "8"]):
+            _code, out, _error = self.module.run_command(["journalctl"] + match + since)
+            lines = [line.strip() for line in out.splitlines() if line.strip() and not line.startswith("-- ")]
+            if lines:
+                return " | ".join(lines)[-1500:]
+        return ""
 
 
 def digest_of(files, blocks, inputs):
