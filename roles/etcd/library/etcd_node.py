@@ -550,12 +550,13 @@ class Node(object):
         return "\n".join(lines) + "\n"
 
     def unit_text(self):
+        # Not Type=notify: a member that waits for its majority must not keep the boot of its machine waiting.
         binary = self.module.get_bin_path("etcd", required=True)
         return ("# Written by clusterctl, role etcd: changes are undone.\n"
                 "[Unit]\nWants=network-online.target\nAfter=network-online.target\nStartLimitIntervalSec=0\n\n"
-                "[Service]\nType=notify\nEnvironment=\nEnvironmentFile=\nExecStart=\nExecStart=%s --config-file %s\n"
-                "User=%s\nRestart=always\nRestartSec=2\nTimeoutStartSec=%d\nLimitNOFILE=65536\nUMask=0077\n"
-                % (binary, self.s["config"], self.s["user"], self.s["start_timeout"]))
+                "[Service]\nType=simple\nEnvironment=\nEnvironmentFile=\nExecStart=\nExecStart=%s --config-file %s\n"
+                "User=%s\nRestart=always\nRestartSec=2\nLimitNOFILE=65536\nUMask=0077\n"
+                % (binary, self.s["config"], self.s["user"]))
 
     def environment_text(self):
         return ("# etcdctl on this node: set -a; . %s; set +a\nETCDCTL_API=3\nETCDCTL_ENDPOINTS=%s\nETCDCTL_CACERT=%s\nETCDCTL_CERT=%s\nETCDCTL_KEY=%s\n"
@@ -1150,7 +1151,7 @@ def main():
             config_dir=dict(type="path", default="/etc/etcd"), data_dir=dict(type="path", default="/var/lib/etcd/clusterctl"),
             heartbeat_ms=dict(type="int", default=250), election_ms=dict(type="int", default=2500),
             quota_bytes=dict(type="int", default=2147483648), compaction=dict(type="str", default="8h"), log_level=dict(type="str", default="info"),
-            start_timeout=dict(type="int", default=90), wait=dict(type="int", default=60), pending_wait=dict(type="int", default=5), join_wait=dict(type="int", default=60),
+            wait=dict(type="int", default=60), pending_wait=dict(type="int", default=5), join_wait=dict(type="int", default=60),
             verify_wait=dict(type="int", default=10), retry_delay=dict(type="int", default=2), command_timeout=dict(type="int", default=5),
             dial_timeout=dict(type="int", default=2), remove_retries=dict(type="int", default=5), remove_wait=dict(type="int", default=20),
             cert_min_days=dict(type="int", default=30), min_free_mb=dict(type="int", default=1024))),
