@@ -103,7 +103,7 @@ TEST_F(AbuseTest, MalformedHeadsAreRefused) {
       "\x16\x03\x01",  // TLS
   };
   for (const auto& text : heads) EXPECT_EQ(refusal(head(text)), 400) << text;
-  EXPECT_EQ(refusal(std::string("GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n", 30)), 400);
+  EXPECT_EQ(refusal(std::string("GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n", 28)), 400);
   EXPECT_EQ(refusal(std::string("GET / HTTP/1.1\r\nHost: x\0y\r\n\r\n", 29)), 400);
   EXPECT_EQ(handled_, 0);
   EXPECT_TRUE(alive());
