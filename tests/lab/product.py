@@ -117,7 +117,8 @@ class Product:
         text = answer.read().decode()
         connection.close()
         assert status is None or answer.status == status, f"{method} {path}: {answer.status} {text}"
-        return json.loads(text) if "json" in (answer.getheader("Content-Type") or "") else text
+        kind = answer.getheader("Content-Type") or ""
+        return json.loads(text) if "json" in kind and "ndjson" not in kind else text
 
     def submit(self, kind, nodes, **fields):
         return self.rest("POST", "/v1/jobs", dict(fields, kind=kind, nodes=nodes), status=202)["id"]
@@ -141,8 +142,6 @@ class Product:
 
     def events(self, job):
         text = self.rest("GET", f"/v1/jobs/{job}/events")
-        if not isinstance(text, str):
-            return [text]
         return [json.loads(line) for line in text.splitlines()]
 
     def node(self, name):
