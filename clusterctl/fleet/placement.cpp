@@ -69,8 +69,9 @@ struct Same {
 void compare(const Placement& p, const Same& same, Findings& out) {
   std::map<std::string, const Node*> seen;
   for (const auto& [id, node] : p.snapshot->nodes) {
-    const bool candidate = std::any_of(p.candidates.begin(), p.candidates.end(),
-                                       [&](const Candidate& c) { return c.node->id == node.id; });
+    const bool candidate =
+        std::any_of(p.candidates.begin(), p.candidates.end(),
+                    [&, &self = node](const Candidate& c) { return c.node->id == self.id; });
     const std::string value = same.of(node);
     if (!value.empty() && !candidate && is_commissioned(node)) seen.emplace(value, &node);
   }
@@ -158,8 +159,9 @@ void serials(const Placement& p, Findings& out) {
 void dtr(const Placement& p, Findings& out) {
   std::string first;
   for (const auto& [id, node] : p.snapshot->nodes) {
-    const bool candidate = std::any_of(p.candidates.begin(), p.candidates.end(),
-                                       [&](const Candidate& c) { return c.node->id == node.id; });
+    const bool candidate =
+        std::any_of(p.candidates.begin(), p.candidates.end(),
+                    [&, &self = node](const Candidate& c) { return c.node->id == self.id; });
     if (candidate || !node.status.applied ||
         !has(node.status.applied->capabilities, "dtr-controller"))
       continue;
