@@ -174,7 +174,7 @@ TEST_F(ControllerTest, ARestartedControllerTakesTheJobOver) {
   runs_.hold = true;
   const auto job = submit(kCommissionAll);
   ASSERT_TRUE(job);
-  while (runs_.started.empty()) std::this_thread::yield();
+  while (runs_.starts == 0) std::this_thread::yield();
   const std::string run = runs_.prepared.front().id;
   controller_->stop();
   EXPECT_EQ(c().current(job->id)->state, job::State::kRunning);

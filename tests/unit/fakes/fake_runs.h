@@ -2,6 +2,7 @@
 // told per stage. Records what was asked.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <set>
@@ -34,7 +35,8 @@ class FakeRuns final : public run::Runs {
   std::vector<run::RunSpec> prepared;
   std::vector<std::string> started, scrubbed;
   std::vector<std::pair<std::string, bool>> cancelled;
-  bool hold = false;  // follow() then waits for stop
+  std::atomic<bool> hold = false;  // follow() then waits for stop
+  std::atomic<int> starts = 0;     // for a test that waits for one
 
   Status prepare(const run::RunSpec& spec) override {
     prepared.push_back(spec);
@@ -43,6 +45,7 @@ class FakeRuns final : public run::Runs {
   }
   Status start(const std::string& id) override {
     started.push_back(id);
+    ++starts;
     if (phases_[id] == run::Phase::kPrepared) phases_[id] = run::Phase::kRunning;
     return {};
   }
