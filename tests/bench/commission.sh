@@ -6,7 +6,13 @@ set -euo pipefail
 # shellcheck disable=SC2154 # from `scripts/lab env`
 key=$LAB_SSH_KEY known=$LAB_KNOWN_HOSTS vip=$LAB_VIP
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# The shared connections end with the script: they hold its output open, and whoever reads that would wait for them.
+finish() {
+  local node
+  for node in "${all[@]}"; do ssh -o ControlPath="$work/%h" -O exit "${addr[$node]}" 2>/dev/null; done
+  rm -rf "$work"
+}
+trap finish EXIT
 
 masters=(node1 node2 node3) all=(node1 node2 node3 node4)
 declare -A addr
@@ -108,7 +114,7 @@ verify() {
   on node1 "until [ \$(docker node ls --format '{{.Status}}' | grep -c Ready) = 4 ]; do sleep 0.2; done
     until ETCDCTL_API=3 etcdctl --cacert /etc/etcd/ca.crt --cert /etc/etcd/node1.crt --key /etc/etcd/node1.key --endpoints https://${addr[node1]}:2379 \
       endpoint health --cluster >/dev/null 2>&1; do sleep 0.2; done" </dev/null
-  until ping -c 1 -W 1 "$vip" >/dev/null 2>&1; do sleep 0.2; done
+  until timeout 1 bash -c "exec 3<>/dev/tcp/$vip/22" 2>/dev/null; do sleep 0.2; done
 }
 
 authority

@@ -75,6 +75,21 @@ def test_inventory_becomes_node_records(lab, c):
     assert c.rest("GET", "/v1/globals")["vars"]["service_vip"] == lab.vip
 
 
+@pytest.mark.full
+def test_a_failing_first_master_stops_everything(lab, c):
+    c.rest("PATCH", "/v1/globals", {"vars": {"noise_chunks": 0}}, status=200)
+    c.rest("PATCH", "/v1/nodes/node1", {"spec": {"vars": {"fragile_fails": True}}}, status=200)
+    job = c.do("commission", ALL, state="failed")
+    assert all(word in job["error"] for word in ("node1", "fragile", "told to break")), job["error"]
+    begun = {event["service"] for event in c.events(job["id"])
+             if event.get("stage") == "site" and event["event"] == "result" and event["host"] != "node1"}
+    assert not begun & {"etcd", "ucarp", "swarm", "fragile"}, "no other node has come to a service of the cluster"
+    for node in ALL:
+        assert c.lifecycle(node) == "Unallocated"
+        assert leftovers(lab, node) == {}
+    c.rest("PATCH", "/v1/nodes/node1", {"spec": {"vars": {"fragile_fails": False}}}, status=200)
+
+
 def test_commission_survives_two_kills_of_the_daemon(lab, c):
     c.rest("PATCH", "/v1/globals", {"vars": {"noise_chunks": 0}}, status=200)
     c.rest("PATCH", "/v1/nodes/node4", {"spec": {"vars": {"noise_chunks": 10}}}, status=200)
