@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string>
 
+#include "ansible/hints.h"
 #include "ansible/private_key.h"
 #include "api/auth.h"
 #include "api/http_engine.h"
@@ -161,6 +162,13 @@ class Daemon {
     return {};
   }
 
+  // Those beside the playbooks, which the operator may have added to, else our own.
+  Result<ansible::Hints> read_hints() const {
+    const fs::path file = config_.playbooks / "hints.yml";
+    std::error_code ec;
+    return fs::exists(file, ec) ? ansible::Hints::read(file) : ansible::Hints::built_in();
+  }
+
   Status start_controller() {
     run::Settings settings;
     settings.runs_dir = config_.state_dir / "runs";
@@ -179,7 +187,10 @@ class Daemon {
     options.cluster_name = config_.cluster_name;
     options.max_parallel_runs = config_.max_parallel_runs;
     options.keep_jobs = static_cast<size_t>(config_.keep_jobs);
-    options.run_defaults = {config_.ssh_user, config_.ssh_private_key, pki.string()};
+    auto hints = read_hints();
+    if (!hints) return fail(hints.error());
+    options.run_defaults = {config_.ssh_user, config_.ssh_private_key, pki.string(),
+                            std::make_shared<const ansible::Hints>(std::move(*hints))};
     controller_ = std::make_unique<controller::Controller>(controller::Deps{
         *store_, *runs_, *catalog_, clock_, ids_, std::move(*variables), std::move(options)});
     return controller_->start();

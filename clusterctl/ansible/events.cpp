@@ -21,11 +21,11 @@ Status read_text(const Json& object, const char* key, std::string& out) {
 
 Status read_texts(const Json& object, Event& event) {
   const std::pair<const char*, std::string*> fields[] = {
-      {"event", &event.kind},         {"t", &event.time},        {"host", &event.host},
-      {"play", &event.play},          {"task", &event.task},     {"service", &event.service},
-      {"door", &event.door},          {"action", &event.action}, {"item", &event.item},
-      {"stderr", &event.stderr_tail}, {"status", &event.status}, {"msg", &event.message},
-      {"name", &event.name}};
+      {"event", &event.kind},       {"t", &event.time},        {"host", &event.host},
+      {"play", &event.play},        {"task", &event.task},     {"service", &event.service},
+      {"door", &event.door},        {"action", &event.action}, {"item", &event.item},
+      {"status", &event.status},    {"msg", &event.message},   {"name", &event.name},
+      {"delegate", &event.delegate}};
   for (const auto& [key, target] : fields) {
     if (auto ok = read_text(object, key, *target); !ok) return ok;
   }
@@ -49,6 +49,20 @@ Status read_numbers(const Json& object, Event& event) {
     *target = *flag;
   }
   return {};
+}
+
+// The lines of a text field; a wrong type is as good as none, the event itself still counts.
+std::vector<std::string> read_lines(const Json& object, const char* key) {
+  const auto text = get_string(object, key);
+  return text ? evidence_lines(std::string_view(*text).substr(0, kMaxText * 2))
+              : std::vector<std::string>();
+}
+
+void read_evidence(const Json& object, Event& event) {
+  if (event.kind != "result" || event.status == "ok") return;
+  event.message_lines = read_lines(object, "msg");
+  event.output_lines = read_lines(object, "stderr");
+  if (event.output_lines.empty()) event.output_lines = read_lines(object, "stdout");
 }
 
 tl::unexpected<Error> bad(std::string_view why) {
@@ -91,34 +105,8 @@ Result<Event> decode_event(std::string_view line) {
   if (auto ok = read_texts(*object, event); !ok) return fail(ok.error());
   if (auto ok = read_numbers(*object, event); !ok) return fail(ok.error());
   if (auto ok = check_kind(*object, event); !ok) return fail(ok.error());
+  read_evidence(*object, event);
   return event;
-}
-
-std::string Cause::hint() const {
-  static constexpr std::pair<std::string_view, std::string_view> kHints[] = {
-      {"REMOTE HOST IDENTIFICATION HAS CHANGED",
-       "its host key is not the pinned one: reinstalled, or another machine? Set ssh.host_key "
-       "anew"},
-      {"Host key verification failed",
-       "its host key is not the pinned one: reinstalled, or another machine? Set ssh.host_key "
-       "anew"},
-      {"Permission denied (",
-       "it answers, but refuses the key: check ssh.user and its authorized_keys"},
-      {"Connection refused",
-       "the machine is up, but nothing listens on the ssh port: check ssh.port and sshd"},
-      {"Could not resolve hostname", "the name has no address: check spec.addr"},
-      {"No route to host", "no answer from the machine: is it powered on, is the address right?"},
-      {"Network is unreachable",
-       "no answer from the machine: is it powered on, is the address right?"},
-      {"timed out", "no answer from the machine: is it powered on, is a firewall in between?"},
-      {"Missing sudo password", "the ssh user needs sudo without a password"},
-      {"sudo: a password is required", "the ssh user needs sudo without a password"},
-      {"is not in the sudoers file", "the ssh user needs sudo without a password"},
-  };
-  for (const auto& [words, hint] : kHints) {
-    if (message.find(words) != std::string::npos) return std::string(hint);
-  }
-  return "";
 }
 
 std::string Cause::line() const {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ansible/hints.h"
 #include "base/json.h"
 #include "fleet/node.h"
 
@@ -19,8 +20,10 @@ namespace clusterctl::ansible {
 struct Event {
   std::string kind;  // "start", "play", "task", "result", "fact", "stats", "cancelled"
   uint64_t n = 0;
-  std::string time, host, play, task, service, door, action, status, item, message, stderr_tail,
-      name;
+  std::string time, host, play, task, service, door, action, status, item, message, name;
+  std::string delegate;  // the host it ran on, when that is another one
+  // Of a result that is not ok, line by line: its message and its standard error, else its output.
+  std::vector<std::string> message_lines, output_lines;
   bool changed = false, ignored = false, module = false;
   int64_t duration_ms = 0;
   std::optional<int64_t> rc;
@@ -31,11 +34,10 @@ Result<Event> decode_event(std::string_view line);
 // Why a host failed.
 struct Cause {
   std::string host, service, door, task, message;
-  bool unreachable = false;
-  std::string line() const;  // "node3: etcd: start the member: <message>"
-  // What to do about it, for the faults everybody meets: no route, closed port, host key,
-  // authentication, sudo. Else "".
-  std::string hint() const;
+  bool unreachable = false;   // this host, not one that a task was delegated to
+  Evidence evidence;          // for Hints
+  std::string delegate = "";  // where it happened, when that was another host
+  std::string line() const;   // "node3: etcd: start the member: <message>"
 };
 
 struct HostCounts {

@@ -16,11 +16,15 @@ int64_t count(const Json& counts, const char* key) {
   return value ? *value : 0;
 }
 
-// The module's own message; without one the end of its standard error, else its return code.
-std::string message_of(const Event& event) {
-  if (!event.message.empty()) return event.message;
-  if (!event.stderr_tail.empty()) return event.stderr_tail;
-  return event.rc ? fmt::format("ended with return code {}", *event.rc) : "";
+Cause cause_of(const Event& event) {
+  Cause out{event.host, event.service, event.door, event.task, "", false, {}};
+  // A task that ran elsewhere says nothing about the connection to its host.
+  if (event.delegate != event.host) out.delegate = event.delegate;
+  out.unreachable = event.status == "unreachable" && out.delegate.empty();
+  out.evidence = {event.message_lines, event.output_lines, event.rc, event.status == "unreachable",
+                  false};
+  out.message = plain_line(out.evidence);
+  return out;
 }
 
 bool changes_something(std::string_view door) {
@@ -77,15 +81,15 @@ void RunResult::feed_result(const Event& event) {
       ++(event.status == "failed" ? counts.failures : counts.unreachable);
     if (event.changed) ++counts.changed;
   }
-  if (event.status == "unreachable") answered_[event.host] = false;
-  if (event.status == "ok" && event.module) answered_[event.host] = true;
+  const std::string& where = event.delegate.empty() ? event.host : event.delegate;
+  if (event.status == "unreachable") answered_[where] = false;
+  if (event.status == "ok" && event.module) answered_[where] = true;
   // A connection that broke during such a task may have broken after the change.
   const bool reached = event.module || event.status == "unreachable";
   if (event.changed || (changes_something(event.door) && reached)) touched_.insert(event.host);
   if (event.changed && !event.service.empty()) changed_services_[event.host].insert(event.service);
   if (failed && !event.ignored) {
-    first_failure_.try_emplace(event.host, Cause{event.host, event.service, event.door, event.task,
-                                                 message_of(event), event.status == "unreachable"});
+    first_failure_.try_emplace(event.host, cause_of(event));
   }
 }
 
@@ -121,7 +125,8 @@ std::optional<Cause> RunResult::cause(const std::string& host) const {
                "",
                "",
                "failed, but its event was lost: see the log of the run",
-               counts->second.unreachable > 0};
+               counts->second.unreachable > 0,
+               {}};
 }
 
 const Json* RunResult::fact(const std::string& host, const std::string& name) const {

@@ -12,10 +12,10 @@ constexpr std::string_view kServicePrefix = "clusterctl_service_";
 class Evaluation {
  public:
   Evaluation(const StageStatus& stage, const fleet::Snapshot& fleet,
-             const ansible::RunResult& result, Time now)
-      : stage_(stage), fleet_(fleet), result_(result), now_(now) {}
+             const ansible::RunResult& result, Time now, const ansible::Hints* hints)
+      : stage_(stage), fleet_(fleet), result_(result), now_(now), hints_(hints) {}
 
-  StageOutcome run(const run::RunState& run, const std::string& last_output) {
+  StageOutcome run(const run::RunState& run, const std::string& output) {
     if (run.phase == run::Phase::kInterrupted) {
       out_.state = StageState::kInterrupted;
       out_.error = "the run was interrupted: its processes ended without a result";
@@ -24,7 +24,7 @@ class Evaluation {
       out_.error = "cancelled";
     } else if (!result_.complete()) {
       out_.state = StageState::kFailed;
-      out_.error = incomplete(run, last_output);
+      broke_off(run, output, "ansible-playbook ended {} before its final statistics");
     }
     for (const std::string& id : stage_.nodes) target(id);
     for (const std::string& id : stage_.def.peers) peer(id);
@@ -33,21 +33,43 @@ class Evaluation {
     if (out_.state == StageState::kSucceeded && run.exit &&
         (run.exit->code != 0 || run.exit->signal != 0) && stage_.def.name != "observe") {
       out_.state = StageState::kFailed;
-      out_.error = fmt::format("ansible-playbook ended with code {} although no target failed: {}",
-                               run.exit->code, one_line(last_output));
+      broke_off(run, output, "ansible-playbook ended {} although no target failed");
     }
     return std::move(out_);
   }
 
  private:
-  static std::string incomplete(const run::RunState& run, const std::string& last_output) {
+  // The run as a whole ended badly: how, and the line of its output that says why.
+  void broke_off(const run::RunState& run, const std::string& output, std::string_view what) {
     std::string how = "without an exit code";
     if (run.exit) {
       how = run.exit->signal ? fmt::format("by signal {}", run.exit->signal)
                              : fmt::format("with code {}", run.exit->code);
     }
-    return fmt::format("ansible-playbook ended {} before its final statistics{}{}", how,
-                       last_output.empty() ? "" : ": ", one_line(last_output));
+    const auto evidence = ansible::output_evidence(output, run.exit ? run.exit->code : 0,
+                                                   run.exit ? run.exit->signal : 0);
+    const ansible::Explanation why = explain(evidence, "", "");
+    const bool line = !evidence.message.empty() || !evidence.output.empty();
+    out_.error = fmt::format(fmt::runtime(what), how) +
+                 (line ? ": " + truncate_utf8(one_line(why.line), 1000) : "");
+    out_.code = why.code;
+    out_.hint = why.hint;
+  }
+
+  ansible::Explanation explain(const ansible::Evidence& evidence, const std::string& node,
+                               const std::string& service) const {
+    if (hints_) return hints_->explain(evidence, node, service);
+    return {ansible::plain_line(evidence), "", ""};
+  }
+
+  Failure failure(const std::string& id, const ansible::Cause& cause) const {
+    const bool there = !cause.delegate.empty();  // it is that host that needs a look
+    const auto why = explain(cause.evidence, there ? cause.delegate : cause.host, cause.service);
+    std::string message = why.line.empty() ? cause.message : why.line;
+    if (message.empty()) message = "failed without a message";
+    if (there) message = fmt::format("on {}: {}", cause.delegate, message);
+    return {id,       cause.service, cause.task, truncate_utf8(one_line(message), 4000),
+            why.hint, why.code};
   }
 
   std::string name_of(const std::string& id) const {
@@ -65,10 +87,12 @@ class Evaluation {
     const std::string name = name_of(id);
     NodeChange change = observe(id, name);
     const auto cause = result_.cause(name);
-    if (cause) {
-      out_.failures.push_back({id, cause->service, cause->task, cause->message, cause->hint()});
+    if (stage_.def.name == "check" && has_findings(name)) {
+      require_no_problems(id, name);  // the task that fails for them says less
+    } else if (cause) {
+      out_.failures.push_back(failure(id, *cause));
     } else if (out_.state != StageState::kSucceeded) {
-      out_.failures.push_back({id, "", "", out_.error});
+      out_.failures.push_back({id, "", "", out_.error, out_.hint, out_.code});
     } else if (!result_.in_stats(name)) {
       out_.failures.push_back({id, "", "", "the run has no result for this node"});
     } else if (stage_.def.name == "verify") {
@@ -120,10 +144,24 @@ class Evaluation {
         return;
       }
       if (!seen->second.healthy) {
-        out_.failures.push_back({id, service, "verify", seen->second.message});
+        out_.failures.push_back(unhealthy(id, name, service, seen->second.message));
         return;
       }
     }
+  }
+
+  // The service's own word has known causes as well.
+  Failure unhealthy(const std::string& id, const std::string& name, const std::string& service,
+                    const std::string& message) const {
+    ansible::Evidence evidence;
+    evidence.message = ansible::evidence_lines(message);
+    const auto why = explain(evidence, name, service);
+    return {id, service, "verify", message, why.hint, why.code};
+  }
+
+  bool has_findings(const std::string& name) const {
+    const Json* fact = result_.fact(name, "clusterctl_problems");
+    return fact && fact->is_array() && !fact->empty();
   }
 
   void require_no_problems(const std::string& id, const std::string& name) {
@@ -139,7 +177,8 @@ class Evaluation {
       p.hint = one_line(get_string(item, "hint").value_or(""));
       p.node = name;
       if (out_.problems.empty() || out_.problems.back().node != name) {
-        out_.failures.push_back({id, get_string(item, "service").value_or(""), "check", p.message});
+        out_.failures.push_back(
+            {id, get_string(item, "service").value_or(""), "check", p.message, p.hint, p.code});
       }
       out_.problems.push_back(std::move(p));
     }
@@ -149,6 +188,7 @@ class Evaluation {
   const fleet::Snapshot& fleet_;
   const ansible::RunResult& result_;
   Time now_;
+  const ansible::Hints* hints_;
   StageOutcome out_;
 };
 
@@ -156,8 +196,8 @@ class Evaluation {
 
 StageOutcome evaluate(const StageStatus& stage, const fleet::Snapshot& fleet,
                       const ansible::RunResult& result, const run::RunState& run,
-                      const std::string& last_output, Time now) {
-  return Evaluation(stage, fleet, result, now).run(run, last_output);
+                      const std::string& output, Time now, const ansible::Hints* hints) {
+  return Evaluation(stage, fleet, result, now, hints).run(run, output);
 }
 
 }  // namespace clusterctl::job

@@ -19,6 +19,7 @@ struct Failure {
   std::string node;  // id
   std::string service, task, message;
   std::string hint = "";  // what to do about a known cause
+  std::string code = "";  // its word in hints.yml, or the code of the check's finding
 };
 
 struct StageOutcome {
@@ -27,11 +28,12 @@ struct StageOutcome {
   std::vector<Problem> problems;         // findings of `check`, with node names
   std::vector<NodeChange> observations;  // facts, presence: true whatever became of the stage
   std::string error;                     // about the run as a whole, when no target explains it
+  std::string code, hint;                // of that error
 };
 
-// `last_output`: the last non-empty line of the run's output, for runs that ended before any event.
+// `output`: the end of the run's output, for runs that broke off. `hints` may be null.
 StageOutcome evaluate(const StageStatus& stage, const fleet::Snapshot& fleet,
                       const ansible::RunResult& result, const run::RunState& run,
-                      const std::string& last_output, Time now);
+                      const std::string& output, Time now, const ansible::Hints* hints = nullptr);
 
 }  // namespace clusterctl::job

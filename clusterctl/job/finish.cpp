@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "job/causes.h"
 #include "plan/plan.h"
 
 namespace clusterctl::job {
@@ -35,14 +36,6 @@ bool failed(const NodeOutcome& n) {
   return n.state == OutcomeState::kFailed || n.state == OutcomeState::kCancelled;
 }
 
-std::string cause_line(const std::string& node, const std::string& service, const std::string& task,
-                       const std::string& message) {
-  std::string out = node;
-  if (!service.empty()) out += ": " + service;
-  if (!task.empty()) out += ": " + task;
-  return out + ": " + message;
-}
-
 void mark_failed(NodeOutcome& n, const StageStatus& stage, const Failure& failure, bool cancelled) {
   n.state = cancelled ? OutcomeState::kCancelled : OutcomeState::kFailed;
   n.stage = stage.def.name;
@@ -50,6 +43,7 @@ void mark_failed(NodeOutcome& n, const StageStatus& stage, const Failure& failur
   n.task = failure.task;
   n.message = failure.message;
   n.hint = failure.hint;
+  n.code = failure.code;
 }
 
 }  // namespace
@@ -104,8 +98,8 @@ bool stops_job(Job& job, const StageStatus& stage, const StageOutcome& outcome) 
     const auto role = job.roles.find(n.node);
     if (n.state == OutcomeState::kFailed && role != job.roles.end() &&
         role->second == fleet::Role::kManager) {
-      return stop("check_failed",
-                  cause_line(n.name, n.service, n.task, n.message) + "; nothing was changed");
+      job.hint = n.hint;
+      return stop("check_failed", cause_line(n) + "; nothing was changed");
     }
   }
   return false;
@@ -257,20 +251,17 @@ class Finish {
     } else if (!job_.reason.empty() || bad > 0) {
       job_.state = State::kFailed;
       if (job_.reason.empty()) job_.reason = job_.kind == "check" ? "check_failed" : "node_failed";
-      if (job_.error.empty()) job_.error = first_cause(bad);
+      say_why();
     } else {
       job_.state = State::kSucceeded;
     }
   }
 
-  std::string first_cause(int bad) const {
-    for (const NodeOutcome& n : job_.nodes) {
-      if (!failed(n)) continue;
-      std::string line = cause_line(n.name, n.service, n.task, n.message);
-      if (bad > 1) line += fmt::format(" (and {} more {})", bad - 1, bad == 2 ? "node" : "nodes");
-      return line;
-    }
-    return "failed";
+  // One line for all of its nodes, and what to do about the first reason.
+  void say_why() {
+    const auto groups = group_causes(job_, &fleet_);
+    if (job_.error.empty()) job_.error = cause_summary(groups);
+    if (job_.hint.empty() && !groups.empty()) job_.hint = groups[0].hint;
   }
 
   Job& job_;

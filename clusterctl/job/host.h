@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ansible/hints.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/ids.h"
@@ -67,6 +68,7 @@ struct RunDefaults {
   std::string user;         // when a node names none
   std::string private_key;  // path or empty
   std::string pki_dir;
+  std::shared_ptr<const ansible::Hints> hints = nullptr;  // known causes of failures; may be null
 };
 
 struct Context {

@@ -64,6 +64,7 @@ struct NodeOutcome {
   std::string task;
   std::string message;  // the module's own message, one line
   std::string hint;
+  std::string code;     // known cause: its word in hints.yml, or the code of the check's finding
   std::string cleanup;  // after a failure: "", "cleaned", "failed: <message>", "kept"
 };
 

@@ -1,6 +1,7 @@
 #include "job/job_json.h"
 
 #include "base/time.h"
+#include "job/causes.h"
 
 namespace clusterctl::job {
 namespace {
@@ -22,6 +23,18 @@ Json problem_json(const Problem& p) {
 Json problems_json(const std::vector<Problem>& problems) {
   Json out = Json::array();
   for (const Problem& p : problems) out.push_back(problem_json(p));
+  return out;
+}
+
+Json causes_json(const Job& job, const fleet::Snapshot& fleet) {
+  Json out = Json::array();
+  for (const CauseGroup& g : group_causes(job, &fleet)) {
+    out.push_back({{"line", g.line},
+                   {"count", g.nodes.size()},
+                   {"nodes", g.nodes},
+                   {"code", g.code},
+                   {"hint", g.hint}});
+  }
   return out;
 }
 
@@ -68,8 +81,10 @@ Json to_json(const Job& job, const fleet::Snapshot& fleet, const std::optional<C
                             {"task", n.task},
                             {"message", n.message},
                             {"hint", n.hint},
+                            {"code", n.code},
                             {"cleanup", n.cleanup}});
   }
+  out["causes"] = causes_json(job, fleet);
   if (waiting) {
     out["waiting"] = {{"job", waiting->job},
                       {"node", waiting->node.empty() ? "" : name_of(waiting->node, job, fleet)},

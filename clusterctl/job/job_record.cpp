@@ -138,7 +138,7 @@ Json outcome_json(const NodeOutcome& n) {
   return {{"node", n.node},       {"name", n.name},       {"state", to_word(n.state)},
           {"touched", n.touched}, {"stage", n.stage},     {"service", n.service},
           {"task", n.task},       {"message", n.message}, {"hint", n.hint},
-          {"cleanup", n.cleanup}};
+          {"code", n.code},       {"cleanup", n.cleanup}};
 }
 
 NodeOutcome outcome_from(const Json& j) {
@@ -153,6 +153,7 @@ NodeOutcome outcome_from(const Json& j) {
   n.message = j.at("message");
   n.hint = j.at("hint");
   n.cleanup = j.at("cleanup");
+  n.code = j.value("code", "");  // absent in records of the first version
   return n;
 }
 

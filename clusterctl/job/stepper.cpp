@@ -9,6 +9,7 @@
 #include "job/evaluate.h"
 #include "job/finish.h"
 #include "job/run_input.h"
+#include "run/output_log.h"
 
 namespace clusterctl::job {
 namespace {
@@ -16,17 +17,6 @@ namespace {
 // Stages that only look: they touch nothing, and their failure needs no cleanup.
 bool looks_only(const std::string& stage) {
   return stage == "check" || stage == "observe" || stage == "verify" || stage == "show";
-}
-
-// The last line of the run's output, for runs that ended before any event.
-std::string last_output_line(const fs::path& dir) {
-  auto text = read_file(dir / "output.log", 512 << 20);
-  if (!text) return "";
-  const size_t end = text->find_last_not_of(" \t\r\n");
-  if (end == std::string::npos) return "";
-  const size_t start = text->rfind('\n', end);
-  const size_t from = start == std::string::npos ? 0 : start + 1;
-  return truncate_utf8(text->substr(from, end - from + 1), 500);
 }
 
 }  // namespace
@@ -127,7 +117,8 @@ bool Stepper::conclude(StageStatus& stage, const run::RunState& state,
   const Time now = c_.clock.now();
   const auto fleet = c_.host.fleet();
   StageOutcome outcome =
-      evaluate(stage, *fleet, result, state, last_output_line(c_.runs.dir(stage.run)), now);
+      evaluate(stage, *fleet, result, state, run::output_tail(c_.runs.dir(stage.run)), now,
+               c_.defaults.hints.get());
   stage.state = outcome.state;
   stage.ended = now;
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -60,6 +61,18 @@ bool OutputLog::give_way() {
 
 void OutputLog::sync() {
   if (fd_.valid()) ::fdatasync(fd_.get());
+}
+
+std::string output_tail(const fs::path& run_dir, size_t bytes) {
+  const Fd fd(::open((run_dir / "output.log").c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!fd.valid() || ::fstat(fd.get(), &info) != 0) return "";
+  const off_t from = std::max<off_t>(0, info.st_size - static_cast<off_t>(bytes));
+  std::string out(static_cast<size_t>(info.st_size - from), '\0');
+  const ssize_t n = ::pread(fd.get(), out.data(), out.size(), from);
+  out.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  if (from > 0) out.erase(0, std::min(out.size(), out.find('\n')) + 1);  // a broken line
+  return out;
 }
 
 }  // namespace clusterctl::run

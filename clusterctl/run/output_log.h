@@ -2,6 +2,7 @@
 // reached it is cut with a note and takes no more. One thread.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/files.h"
@@ -28,5 +29,9 @@ class OutputLog {
   size_t max_bytes_;
   bool truncated_ = false;
 };
+
+// The end of the output.log in a run directory, at most `bytes` of it, beginning with a whole line;
+// "" when there is none. Any thread.
+std::string output_tail(const fs::path& run_dir, size_t bytes = 32 << 10);
 
 }  // namespace clusterctl::run

@@ -100,7 +100,7 @@ std::string Redactor::replace_in_event(std::string_view line) const {
   if (patterns_.empty() || replace(line) == line) return std::string(line);
   auto event = parse_json_object(line, "event", 64);
   if (!event) return replace(line);
-  for (const char* key : {"msg", "stderr", "item", "task", "value"}) {
+  for (const char* key : {"msg", "stderr", "stdout", "item", "task", "value"}) {
     if (const auto found = event->find(key); found != event->end()) replace_strings(*found);
   }
   return dump_json(*event);

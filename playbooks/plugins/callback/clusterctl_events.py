@@ -228,9 +228,10 @@ class CallbackModule(CallbackBase):
             "status": status, "changed": bool(values.get("changed")), "ignored": ignored,
             "ms": int((time.time() - began) * 1000), "module": self.ran_module(action, values, status),
         }
-        delegate = (values.get("_ansible_delegated_vars") or {}).get("ansible_delegated_host")
+        # An unreachable delegate comes without its variables: then the field of the task names it.
+        delegate = (values.get("_ansible_delegated_vars") or {}).get("ansible_delegated_host") or result._task_fields.get("delegate_to")
         if delegate:
-            line["delegate"] = delegate
+            line["delegate"] = cut(delegate)
         if item and not hidden:
             line["item"] = cut(values.get("_ansible_item_label", values.get("item", "")))
         self.texts(line, values, status, hidden)
@@ -262,9 +263,14 @@ class CallbackModule(CallbackBase):
             line["msg"] = cut(message)
         if isinstance(values.get("rc"), int):
             line["rc"] = values["rc"]
+        if status == "ok":
+            return
         stderr = values.get("stderr") or values.get("module_stderr")
-        if stderr and status != "ok":
+        stdout = values.get("stdout") or values.get("module_stdout")
+        if stderr:
             line["stderr"] = cut(stderr, STDERR_LIMIT, tail=True)
+        elif stdout:
+            line["stdout"] = cut(stdout, STDERR_LIMIT, tail=True)
 
     def facts(self, result):
         if result._result.get("_ansible_no_log") or result._task_fields.get("no_log"):

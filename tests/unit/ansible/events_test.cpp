@@ -148,19 +148,16 @@ TEST(RunResult, AMessageIsFoundWhereThereIsOne) {
             "n1: etcd: start the member: failed without a message");
 }
 
-TEST(Cause, HasAHintForEachOfTheUsualFaults) {
-  std::set<std::string> hints;
-  for (const char* message :
-       {"ssh: connect to host 10.0.0.1 port 22: No route to host",
-        "ssh: connect to host n1 port 22: Connection refused", "Host key verification failed.",
-        "root@n1: Permission denied (publickey).", "Missing sudo password"}) {
-    Cause cause;
-    cause.message = message;
-    EXPECT_NE(cause.hint(), "") << message;
-    hints.insert(cause.hint());
-  }
-  EXPECT_EQ(hints.size(), 5u);
-  EXPECT_EQ(Cause{}.hint(), "");
+// What a task did elsewhere says nothing about the connection to its own host.
+TEST(RunResult, AnUnreachableDelegateIsNotTheHost) {
+  const auto r =
+      feed({result("n4", "unreachable", {{"msg", "No route to host"}, {"delegate", "m1"}}),
+            stats({{"n4", {{"unreachable", 1}}}})});
+  EXPECT_EQ(r.answered("n4"), std::nullopt);
+  EXPECT_EQ(r.answered("m1"), false);
+  ASSERT_TRUE(r.cause("n4"));
+  EXPECT_FALSE(r.cause("n4")->unreachable);
+  EXPECT_EQ(r.cause("n4")->delegate, "m1");
 }
 
 TEST(RunResult, KnowsWhatMayHaveBeenChanged) {
