@@ -57,6 +57,18 @@ class Section {
     }
     out = static_cast<int>(*value);
   }
+  void bytes(std::string_view key, int64_t& out, int64_t min) {
+    auto value = get_int(values_, key, out);
+    if (!value) return keep(value.error());
+    if (*value < min) {
+      return keep({Code::kInvalid,
+                   "out_of_range",
+                   fmt::format("{} must be at least {}, not {}", full(key), min, *value),
+                   "it is a number of bytes",
+                   {}});
+    }
+    out = *value;
+  }
   void texts(std::string_view key, std::vector<std::string>& out) {
     auto value = get_strings(values_, key);
     if (!value) return keep(value.error());
@@ -114,10 +126,10 @@ Result<DaemonConfig> decode(const Json& document) {
   DaemonConfig out;
   Status status;
   std::string tcp, unix_socket = out.unix_socket.string();
-  Section top(
-      document, "",
-      {"listen", "state_dir", "log_level", "cluster_name", "ansible", "ssh", "jobs", "auth"},
-      status);
+  Section top(document, "",
+              {"listen", "state_dir", "log_level", "cluster_name", "ansible", "ssh", "jobs", "logs",
+               "auth"},
+              status);
   top.path("state_dir", out.state_dir);
   top.text("log_level", out.log_level);
   top.text("cluster_name", out.cluster_name);
@@ -137,6 +149,10 @@ Result<DaemonConfig> decode(const Json& document) {
   out.max_parallel_runs = static_cast<int>(std::max(2U, std::thread::hardware_concurrency()));
   jobs.number("max_parallel_runs", out.max_parallel_runs, 1, 1000);
   jobs.number("keep", out.keep_jobs, 10, 100000);
+  Section logs(document, "logs", {"keep_jobs", "keep_days", "max_bytes"}, status);
+  logs.number("keep_jobs", out.log_keep_jobs, 1, 100000);
+  logs.number("keep_days", out.log_keep_days, 0, 36500);
+  logs.bytes("max_bytes", out.log_max_bytes, 1 << 20);
   Section auth(document, "auth", {"token_file", "hosts"}, status);
   auth.path("token_file", out.token_file);
   auth.texts("hosts", out.hosts);

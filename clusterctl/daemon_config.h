@@ -1,6 +1,6 @@
 // The daemon's file, read strictly: an unknown or doubled key, a wrong type, a path that is not
 // there is one clear line and no start. Keys: listen, state_dir, log_level, cluster_name, ansible,
-// ssh, jobs, auth (docs/operations.md).
+// ssh, jobs, logs, auth (docs/operations.md).
 #pragma once
 
 #include <map>
@@ -28,6 +28,8 @@ struct DaemonConfig {
   std::string ssh_private_key;
   int max_parallel_runs = 2;
   int keep_jobs = 500;
+  int log_keep_jobs = 500, log_keep_days = 90;
+  int64_t log_max_bytes = 4LL << 30;
   fs::path token_file;  // empty: <state_dir>/token
   std::vector<std::string> hosts;
 };

@@ -20,6 +20,7 @@
 #include "base/process.h"
 #include "base/strings.h"
 #include "controller/controller.h"
+#include "controller/log_keeper.h"
 #include "daemon_config.h"
 #include "run/runs.h"
 #include "store/store.h"
@@ -136,6 +137,7 @@ class Daemon {
 
   void stop() {
     if (engine_) engine_->stop();
+    if (log_keeper_) log_keeper_->stop();
     if (controller_) controller_->stop();
   }
 
@@ -193,7 +195,13 @@ class Daemon {
                             std::make_shared<const ansible::Hints>(std::move(*hints))};
     controller_ = std::make_unique<controller::Controller>(controller::Deps{
         *store_, *runs_, *catalog_, clock_, ids_, std::move(*variables), std::move(options)});
-    return controller_->start();
+    if (auto ok = controller_->start(); !ok) return ok;
+    log_keeper_ = std::make_unique<controller::LogKeeper>(
+        *controller_,
+        controller::LogLimits{static_cast<size_t>(config_.log_keep_jobs), config_.log_keep_days,
+                              static_cast<uint64_t>(config_.log_max_bytes)});
+    log_keeper_->start();
+    return {};
   }
 
   Status open_listeners() {
@@ -238,6 +246,7 @@ class Daemon {
   std::unique_ptr<catalog::Catalog> catalog_;
   std::unique_ptr<run::Runs> runs_;
   std::unique_ptr<controller::Controller> controller_;
+  std::unique_ptr<controller::LogKeeper> log_keeper_;
   api::Router router_;
   std::unique_ptr<api::Auth> auth_;
   std::unique_ptr<api::Service> service_;

@@ -18,7 +18,7 @@ using controller::Controller;
 using std::chrono::milliseconds;
 
 constexpr size_t kStep = 64 << 10;
-constexpr size_t kMaxLine = 16 << 20;  // a longer line is sent in pieces
+constexpr size_t kMaxLine = 16 << 20;  // of events: longer ones do not exist
 constexpr milliseconds kPoll{200};
 
 // "<run>:<number>"; number counts bytes or lines, "0" and "" are the beginning.
@@ -43,23 +43,55 @@ struct Cursor {
   }
 };
 
-// At most kStep bytes at `offset`, cut after the last complete line unless the file is finished or
-// a line is longer than a step.
-std::string read_lines(const fs::path& file, uint64_t offset, bool finished) {
+// What is at `offset`: at most `limit` bytes, "" when nothing is.
+std::string read_at(const fs::path& file, uint64_t offset, size_t limit) {
   Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return "";
-  std::string out(kStep, '\0');
-  for (;;) {
-    const ssize_t n = ::pread(fd.get(), out.data(), out.size(), static_cast<off_t>(offset));
-    if (n <= 0) return "";
-    const std::string_view read(out.data(), static_cast<size_t>(n));
-    const size_t end = read.rfind('\n');
-    if (end != std::string_view::npos) return std::string(read.substr(0, end + 1));
-    const bool more = read.size() == out.size();
-    if (!more) return finished ? std::string(read) : "";
-    if (out.size() >= kMaxLine) return std::string(read);
-    out.resize(out.size() * 4);
+  std::string out(limit, '\0');
+  const ssize_t n = ::pread(fd.get(), out.data(), out.size(), static_cast<off_t>(offset));
+  out.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return out;
+}
+
+// Whole lines at `offset`; the last one of a finished file may lack its end.
+std::string read_lines(const fs::path& file, uint64_t offset, bool finished) {
+  for (size_t limit = kStep;; limit *= 4) {
+    std::string out = read_at(file, offset, limit);
+    const size_t end = out.rfind('\n');
+    if (end != std::string::npos) {
+      out.resize(end + 1);
+      return out;
+    }
+    const bool more = out.size() == limit;
+    if (!more) return finished ? out : "";
+    if (limit >= kMaxLine) return out;
   }
+}
+
+// How much of a text is not the beginning of a character that goes on behind its end.
+size_t whole_characters(std::string_view text) {
+  for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
+    const auto c = static_cast<unsigned char>(text[text.size() - back]);
+    if ((c & 0xc0) == 0x80) continue;  // inside a character
+    const size_t length = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+    return length > back ? text.size() - back : text.size();
+  }
+  return text.size();
+}
+
+// Whole lines, or, of a line that is longer than a step, a piece: so a line of any length costs no
+// more memory than a short one.
+std::string read_pieces(const fs::path& file, uint64_t offset, bool finished) {
+  std::string out = read_at(file, offset, kStep);
+  const size_t end = out.rfind('\n');
+  if (end != std::string::npos) {
+    out.resize(end + 1);
+  } else if (out.size() == kStep) {
+    out.resize(whole_characters(out));
+  } else if (!finished) {
+    out.clear();
+  }
+  return out;
 }
 
 // Walks over the runs of a job in order. Subclasses say what a file's new content becomes.
@@ -89,10 +121,10 @@ class RunWalker : public StreamSource {
           return StreamStep::data(std::move(text));
       }
       const bool finished = job::is_final(stage->state);
-      std::string lines = read_lines(c_.run_dir(run_) / file_, offset_, finished);
+      std::string lines = read(c_.run_dir(run_) / file_, offset_, finished);
       if (!lines.empty()) {
         offset_ += lines.size();
-        std::string text = render(*stage, lines);
+        std::string text = render(*stage, lines, finished);
         if (text.empty()) continue;  // all of it lies before the cursor
         return StreamStep::data(std::move(text));
       }
@@ -103,7 +135,11 @@ class RunWalker : public StreamSource {
 
  protected:
   virtual std::string announce(const job::StageStatus&, const job::Job&) { return ""; }
-  virtual std::string render(const job::StageStatus& stage, const std::string& lines) = 0;
+  virtual std::string read(const fs::path& file, uint64_t offset, bool finished) const {
+    return read_pieces(file, offset, finished);
+  }
+  virtual std::string render(const job::StageStatus& stage, const std::string& lines,
+                             bool finished) = 0;
   virtual void skip_to(uint64_t position) = 0;
   virtual std::string end_text(const job::Job&) { return ""; }
 
@@ -151,7 +187,9 @@ class PlainLog : public RunWalker {
   using RunWalker::RunWalker;
 
  protected:
-  std::string render(const job::StageStatus&, const std::string& lines) override { return lines; }
+  std::string render(const job::StageStatus&, const std::string& lines, bool) override {
+    return lines;
+  }
   void skip_to(uint64_t position) override { set_offset(position); }
 };
 
@@ -160,9 +198,11 @@ class FollowedLog : public RunWalker {
   using RunWalker::RunWalker;
 
  protected:
-  std::string render(const job::StageStatus&, const std::string& lines) override {
-    return sse_event(fmt::format("{}:{}", run(), offset()), "log",
-                     dump_json({{"run", run()}, {"text", lines}}));
+  std::string render(const job::StageStatus&, const std::string& lines, bool finished) override {
+    Json data{{"run", run()}, {"text", lines}};
+    const bool piece = lines.back() != '\n' && !(finished && lines.size() < kStep - 3);
+    if (piece) data["partial"] = true;
+    return sse_event(fmt::format("{}:{}", run(), offset()), "log", dump_json(data));
   }
   void skip_to(uint64_t position) override { set_offset(position); }
   std::string end_text(const job::Job& job) override {
@@ -190,7 +230,11 @@ class TaskEvents : public RunWalker {
                                 {"nodes", nodes}}));
   }
 
-  std::string render(const job::StageStatus& stage, const std::string& lines) override {
+  std::string read(const fs::path& file, uint64_t offset, bool finished) const override {
+    return read_lines(file, offset, finished);
+  }
+
+  std::string render(const job::StageStatus& stage, const std::string& lines, bool) override {
     std::string out;
     for (const std::string& line : split(lines, '\n', true)) {
       if (++line_ <= skip_) continue;
@@ -228,6 +272,7 @@ Result<StreamRequest> read_request(const Controller& c, const Request& r) {
   const auto job = c.find_job(r.param("id"));
   if (!job) return fail(job.error());
   out.job = (*job)->id;
+  if (auto ok = check_log_is_kept(c, **job); !ok) return fail(ok.error());
   const auto follow = r.query_bool("follow");
   if (!follow) return fail(follow.error());
   out.follow = *follow;

@@ -86,6 +86,7 @@ void add_job_routes(Router& router, Controller& c) {
   });
   router.post("/v1/jobs/{id}/cancel", [&c](const Request& r) { return cancel(c, r); });
   add_job_stream_routes(router, c);
+  add_job_timeline_routes(router, c);
 }
 
 }  // namespace clusterctl::api

@@ -17,9 +17,13 @@ struct About {
 void add_node_routes(Router& router, controller::Controller& controller);
 void add_job_routes(Router& router, controller::Controller& controller);
 void add_job_stream_routes(Router& router, controller::Controller& controller);
+void add_job_timeline_routes(Router& router, controller::Controller& controller);
 void add_global_routes(Router& router, controller::Controller& controller);
 void add_event_routes(Router& router, controller::Controller& controller);
 void add_meta_routes(Router& router, controller::Controller& controller, About about);
+
+// kGone "log_expired" when the runs of that job are no longer kept.
+Status check_log_is_kept(const controller::Controller& controller, const job::Job& job);
 
 // All of them.
 void add_routes(Router& router, controller::Controller& controller, About about);

@@ -21,6 +21,7 @@ constexpr std::array kTable{
     Row{Code::kNotFound, "not_found", 404, kExitRefused},
     Row{Code::kMethodNotAllowed, "method_not_allowed", 405, kExitUsage},
     Row{Code::kConflict, "conflict", 409, kExitRefused},
+    Row{Code::kGone, "gone", 410, kExitRefused},
     Row{Code::kStale, "stale", 412, kExitRefused},
     Row{Code::kTooLarge, "too_large", 413, kExitUsage},
     Row{Code::kMediaType, "media_type", 415, kExitUsage},

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "cli/job_view.h"
 #include "cli/progress.h"
 #include "cli/text.h"
 
@@ -143,20 +144,6 @@ Result<int> follow_job(Session& session, const std::string& id, const std::strin
   return conclude(session, *final_job);
 }
 
-// What the check found, grouped by node as the daemon sorted it.
-std::string findings(const Json& job) {
-  std::string out;
-  for (const Json& p : field(job, "problems")) {
-    const std::string node = text(p, "node");
-    const std::string code = text(p, "code");
-    const std::string hint = text(p, "hint");
-    out += fmt::format("  {}{}{}\n", node.empty() ? "" : node + ": ", text(p, "message"),
-                       code.empty() ? "" : " [" + code + "]");
-    if (!hint.empty()) out += "      hint: " + hint + "\n";
-  }
-  return out.empty() ? "" : "Found:\n" + out;
-}
-
 std::string next_step(const Json& job) {
   const std::string kind = text(job, "kind");
   std::vector<std::string> names;
@@ -177,25 +164,6 @@ std::string next_step(const Json& job) {
 bool is_final_state(const std::string& state) {
   return state == "succeeded" || state == "failed" || state == "cancelled" ||
          state == "interrupted";
-}
-
-std::string outcome_table(const Json& job) {
-  Table table({"NODE", "RESULT", "STAGE", "CLEANUP", "CAUSE"});
-  std::string hints;
-  for (const Json& node : field(job, "nodes")) {
-    std::vector<std::string> cause;
-    for (const char* key : {"service", "task", "message"}) {
-      if (const std::string part = text(node, key); !part.empty()) cause.push_back(part);
-    }
-    const bool failed = text(node, "state") == "failed" || text(node, "state") == "cancelled";
-    table.add({text(node, "name"), text(node, "state"), failed ? text(node, "stage") : "",
-               text(node, "cleanup"),
-               failed || !text(node, "message").empty() ? join(cause, ": ") : ""});
-    if (const std::string hint = text(node, "hint"); !hint.empty()) {
-      hints += fmt::format("hint: {}: {}\n", text(node, "name"), hint);
-    }
-  }
-  return (table.empty() ? "" : table.render()) + hints + findings(job);
 }
 
 Result<int> conclude(Session& session, const Json& job) {

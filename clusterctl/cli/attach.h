@@ -15,9 +15,6 @@ Result<int> attach(Session& session, const std::string& job_id);
 // The outcome of a job that has ended; same answers.
 Result<int> conclude(Session& session, const Json& job);
 
-// How it went for each node, as a table with the causes.
-std::string outcome_table(const Json& job);
-
 bool is_final_state(const std::string& state);
 
 }  // namespace clusterctl::cli

@@ -3,6 +3,7 @@
 #include "base/strings.h"
 #include "cli/attach.h"
 #include "cli/command.h"
+#include "cli/job_view.h"
 #include "cli/session.h"
 #include "cli/text.h"
 #include "client/sse_reader.h"
@@ -77,7 +78,13 @@ class JobInspect final : public Command {
  public:
   JobInspect() : Command("inspect", "What a job did, stage by stage and node by node") {
     aliases = {"get", "show"};
-    details = "\"last\" is the newest job, \"active\" the one that runs.";
+    details =
+        "\"last\" is the newest job, \"active\" the one that runs. Of a job that runs: what it "
+        "does "
+        "now, for how\n"
+        "long, and since when nothing was heard of it. BUSY is the sum of a node's tasks. A reason "
+        "that\n"
+        "several nodes share is told once. Rows beyond 40 of the timeline: -o wide.";
   }
   void options(Options& o) override {
     o.argument("JOB", id_, "id, prefix of an id, last or active");
@@ -85,51 +92,32 @@ class JobInspect final : public Command {
   Result<int> run(Session& session) override {
     auto job = session.get(path_of(id_));
     if (!job) return fail(job.error());
-    if (session.structured()) {
-      session.data(*job);
-    } else if (session.names_only()) {
+    if (session.names_only()) {
       session.line(text(*job, "id"));
+      return kExitOk;
+    }
+    auto timeline = timeline_of(session, text(*job, "id"));
+    if (!timeline) return fail(timeline.error());
+    if (session.structured()) {
+      (*job)["timeline"] = std::move(*timeline);
+      session.data(*job);
     } else {
-      session.terminal.out(details_of(*job));
+      session.terminal.out(job_details(*job, *timeline, session.format == Format::kWide));
     }
     return kExitOk;
   }
 
  private:
-  static std::string details_of(const Json& job) {
-    std::string out;
-    const auto row = [&out](std::string_view key, const std::string& value) {
-      if (!value.empty()) out += fmt::format("{:<11}{}\n", fmt::format("{}:", key), value);
-    };
-    row("Job", text(job, "id"));
-    row("Title", text(job, "title"));
-    row("State", text(job, "state") +
-                     (field(job, "cancel_requested") == true && !is_final_state(text(job, "state"))
-                          ? " (cancel requested)"
-                          : ""));
-    row("Asked by", text(job, "initiator"));
-    row("Created", short_time(field(job, "created")));
-    row("Started", short_time(field(job, "started")));
-    row("Ended", short_time(field(job, "ended")));
-    row("Took", duration(field(job, "started"), field(job, "ended")));
-    const Json& waiting = field(job, "waiting");
-    if (waiting.is_object())
-      row("Waits for", fmt::format("job {} on {}", text(waiting, "job"), text(waiting, "node")));
-    row("Error", text(job, "error"));
-    row("Reason", text(job, "reason"));
-    row("Hint", text(job, "hint"));
-    Table stages({"STAGE", "STATE", "NODES", "TOOK", "RUN"});
-    for (const Json& s : field(job, "stages")) {
-      stages.add({text(s, "name"), text(s, "state"), std::to_string(field(s, "nodes").size()),
-                  duration(field(s, "started"), field(s, "ended")), text(s, "run")});
+  // A long job is read in several steps, so that no single question takes long.
+  static Result<Json> timeline_of(Session& session, const std::string& id) {
+    for (int i = 0; i < 100; ++i) {
+      auto timeline = session.get(path_of(id) + "/timeline");
+      if (!timeline &&
+          (timeline.error().code == Code::kNotFound || timeline.error().code == Code::kGone))
+        return Json();  // an older daemon, or its log is no longer kept
+      if (!timeline || field(*timeline, "complete") != false) return timeline;
     }
-    if (!stages.empty()) out += "\n" + stages.render();
-    out += "\n" + outcome_table(job);
-    for (const Json& w : field(job, "warnings")) {
-      const std::string node = text(w, "node");
-      out += fmt::format("warning: {}{}\n", node.empty() ? "" : node + ": ", text(w, "message"));
-    }
-    return out;
+    return Json();
   }
 
   std::string id_;
@@ -194,7 +182,8 @@ class JobLogs final : public Command {
         const Json& piece = field(*data, "text");
         if (!piece.is_string()) return true;
         std::string lines = piece.get<std::string>();
-        if (!lines.empty() && lines.back() != '\n') lines += '\n';
+        const bool piece = field(*data, "partial") == true;  // of a long line
+        if (!lines.empty() && lines.back() != '\n' && !piece) lines += '\n';
         write(session, lines);
       }
       if (m.event != "end") return true;

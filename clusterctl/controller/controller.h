@@ -68,6 +68,7 @@ class Controller final : public job::Host {
   EventLog& events() { return events_; }
   const catalog::Catalog& catalog() const { return deps_.catalog; }
   const Settings& settings() const { return deps_.settings; }
+  const Clock& clock() const { return deps_.clock; }
   fs::path run_dir(const std::string& run_id) const { return deps_.runs.dir(run_id); }
 
   Result<fleet::Node> add_node(const Json& body);
