@@ -112,22 +112,20 @@ class Daemon {
  public:
   explicit Daemon(DaemonConfig config) : config_(std::move(config)), ids_(clock_) {}
 
+  // Everything of the configuration that can be known without changing anything.
+  Status check() {
+    if (auto ok = open_catalog(); !ok) return ok;
+    if (auto roles = controller::read_role_variables(config_.playbooks.parent_path() / "roles");
+        !roles)
+      return fail(roles.error());
+    return check_programs();
+  }
+
   Status start() {
     if (auto ok = make_dirs(config_.state_dir, 0700); !ok) return ok;
     if (auto ok = open_store(); !ok) return ok;
     if (auto ok = open_catalog(); !ok) return ok;
-    if (!config_.ssh_private_key.empty()) {
-      if (auto ok = ansible::check_private_key(config_.ssh_private_key); !ok) return ok;
-    }
-    // A path that was configured and is wrong is a mistake to mend; a missing package only keeps
-    // jobs from succeeding, and the API may still be needed.
-    if (config_.ansible_playbook.find('/') != std::string::npos &&
-        ::access(config_.ansible_playbook.c_str(), X_OK) != 0) {
-      return fail(Code::kInvalid, "no_ansible",
-                  fmt::format("ansible.playbook_program {}: {}", config_.ansible_playbook,
-                              std::strerror(errno)),
-                  "name the ansible-playbook program, or leave the setting out");
-    }
+    if (auto ok = check_programs(); !ok) return ok;
     auto version = ansible_version(config_);
     if (!version) log::warn("{}", version.error().line());
     about_ = {CLUSTERCTL_VERSION, version.value_or("not found"), config_.playbooks.string()};
@@ -142,6 +140,22 @@ class Daemon {
   }
 
  private:
+  Status check_programs() const {
+    if (!config_.ssh_private_key.empty()) {
+      if (auto ok = ansible::check_private_key(config_.ssh_private_key); !ok) return ok;
+    }
+    // A path that was configured and is wrong is a mistake to mend; a missing package only keeps
+    // jobs from succeeding, and the API may still be needed.
+    if (config_.ansible_playbook.find('/') != std::string::npos &&
+        ::access(config_.ansible_playbook.c_str(), X_OK) != 0) {
+      return fail(Code::kInvalid, "no_ansible",
+                  fmt::format("ansible.playbook_program {}: {}", config_.ansible_playbook,
+                              std::strerror(errno)),
+                  "name the ansible-playbook program, or leave the setting out");
+    }
+    return {};
+  }
+
   Status open_store() {
     auto store = store::open_sqlite_store(config_.state_dir / "clusterctl.db");
     if (!store) return fail(store.error());
@@ -275,6 +289,7 @@ int serve(int argc, char** argv) {
     config->state_dir = fs::absolute(arguments->state_dir, ec);
   }
   if (arguments->check) {
+    if (auto right = Daemon(std::move(*config)).check(); !right) return complain(right.error());
     std::printf("%s is right\n", arguments->config.c_str());
     return kExitOk;
   }

@@ -256,6 +256,9 @@ bool RequestReader::check_framing() {
 }
 
 bool RequestReader::check_body_kind() {
+  if (request_.headers.count("Content-Type") > 1) {
+    return refuse(400, "ambiguous_type", "the request says more than once what its body is");
+  }
   for (const auto& [name, value] : request_.headers.fields()) {
     if (lower(name) == "content-encoding" && lower(value) != "identity") {
       return refuse(415, "compressed_body", "compressed request bodies are not accepted");

@@ -73,6 +73,7 @@ inline constexpr int kExitUsage = 64;
 inline constexpr int kExitRefused = 65;
 inline constexpr int kExitUnreachable = 69;
 inline constexpr int kExitInternal = 70;
+inline constexpr int kExitOutput = 74;
 inline constexpr int kExitNotAuthorised = 77;
 inline constexpr int kExitDetached = 130;
 

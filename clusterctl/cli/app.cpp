@@ -49,7 +49,7 @@ class Parser {
         "The daemon is started with: clusterctl serve\n"
         "Exit codes: 0 done, 1 job failed, 64 usage, 65 refused, 69 daemon not reached, 70 "
         "internal error,\n"
-        "77 not authorised, 130 detached (the job goes on).");
+        "74 the output could not be written, 77 not authorised, 130 detached (the job goes on).");
     for (Noun& noun : tree.nouns) add_noun(noun);
     for (const CommandPtr& c : tree.commands) add_command(app_, *c);
   }
@@ -60,7 +60,9 @@ class Parser {
     std::reverse(args.begin(), args.end());
     try {
       app_.parse(args);
-    } catch (const CLI::CallForHelp&) {
+    } catch (const CLI::CallForHelp& e) {
+      // The help of what? A command that does not exist has none.
+      if (!app_.remaining(true).empty()) return fail(explain(e));
       help = app_.help();
       return {};
     } catch (const CLI::ParseError& e) {
@@ -310,7 +312,11 @@ int run(int argc, char** argv, char** env, const std::string& version) {
       d.env.emplace(entry.substr(0, equals), entry.substr(equals + 1));
   }
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
-  return run(args, d);
+  const int code = run(args, d);
+  const std::string problem = terminal->output_problem();
+  if (problem.empty() || code != kExitOk) return code;
+  terminal->err(fmt::format("error: the output is not complete: {}\n", problem));
+  return kExitOutput;
 }
 
 }  // namespace clusterctl::cli

@@ -113,6 +113,7 @@ std::vector<std::string> Progress::begin_stage(const std::string& key, const Jso
     node = Node{};
     node.in_stage = std::find(targets.begin(), targets.end(), name) != targets.end();
   }
+  if (targets.empty()) return {stage_};  // looks at members that are no targets
   return {fmt::format("{}: {}", stage_, count(targets.size(), "node"))};
 }
 

@@ -81,12 +81,16 @@ void print_error(Terminal& terminal, const Error& error, size_t requested_nodes,
   const char* red = color ? "\x1b[31m" : "";
   const char* off = color ? "\x1b[0m" : "";
   std::string out = fmt::format("{}error:{} {}\n", red, off, clean(error.message));
+  // A single problem is the error itself: it is told once.
+  const bool single = error.problems.size() == 1 && !error.problems[0].message.empty() &&
+                      error.message.find(error.problems[0].message) != std::string::npos;
   std::map<std::string, std::vector<const Problem*>> by_node;
   for (const Problem& p : error.problems) by_node[p.node].push_back(&p);
   size_t nodes = 0;
   for (const auto& [node, problems] : by_node) {
     if (!node.empty()) ++nodes;
     for (const Problem* p : problems) {
+      if (single) continue;
       out += "  " + (node.empty() ? "" : clean(node) + ": ") + problem_line(*p) + "\n";
       if (!p->hint.empty()) out += "      hint: " + clean(p->hint) + "\n";
     }
@@ -96,7 +100,8 @@ void print_error(Terminal& terminal, const Error& error, size_t requested_nodes,
                ? fmt::format("{} of {} refused\n", nodes, count(requested_nodes, "node"))
                : fmt::format("{} refused\n", count(nodes, "node"));
   }
-  if (!error.hint.empty()) out += "hint: " + clean(error.hint) + "\n";
+  const std::string& hint = error.hint.empty() && single ? error.problems[0].hint : error.hint;
+  if (!hint.empty()) out += "hint: " + clean(hint) + "\n";
   terminal.err(out);
 }
 

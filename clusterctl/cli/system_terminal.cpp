@@ -17,7 +17,11 @@ class SystemTerminal final : public Terminal {
  public:
   ~SystemTerminal() override { watch_interrupts(false); }
 
-  void out(std::string_view text) override { (void)write_all(STDOUT_FILENO, text); }
+  void out(std::string_view text) override {
+    if (const auto written = write_all(STDOUT_FILENO, text); !written && problem_.empty())
+      problem_ = written.error().message;
+  }
+  std::string output_problem() const override { return problem_; }
   void err(std::string_view text) override { (void)write_all(STDERR_FILENO, text); }
 
   bool can_redraw() const override {
@@ -66,6 +70,7 @@ class SystemTerminal final : public Terminal {
     return w;
   }
 
+  std::string problem_;
   Fd signals_;
   bool seen_ = false;
 };

@@ -13,6 +13,8 @@ class Terminal {
   virtual ~Terminal() = default;
   virtual void out(std::string_view text) = 0;
   virtual void err(std::string_view text) = 0;
+  // Why what was given to out() did not get through (a full disk), or empty.
+  virtual std::string output_problem() const { return ""; }
   // Standard output is a terminal that can move its cursor: lines may be redrawn.
   virtual bool can_redraw() const = 0;
   // Somebody can be asked.

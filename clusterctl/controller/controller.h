@@ -32,6 +32,7 @@ struct Settings {
   int max_parallel_runs = 2;
   size_t keep_jobs = 500;  // ended jobs kept, with their logs
   job::RunDefaults run_defaults;
+  std::chrono::milliseconds store_retry{1000};  // after the store refused a step
 };
 
 struct Deps {

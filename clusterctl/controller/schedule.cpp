@@ -81,7 +81,7 @@ void Controller::schedule(std::stop_token stop) {
       forget_old_jobs();
       if (start_failed_) {  // the store refused: try again in a moment, not in a storm
         start_failed_ = false;
-        changed_.wait_until(mutex_, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+        changed_.wait_until(mutex_, std::chrono::steady_clock::now() + deps_.settings.store_retry);
         dirty_ = true;
       }
     }

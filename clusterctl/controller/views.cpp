@@ -7,6 +7,7 @@
 
 #include "ansible/render.h"
 #include "base/time.h"
+#include "fleet/conditions.h"
 #include "fleet/words.h"
 #include "job/job_json.h"
 #include "plan/plan.h"
@@ -75,7 +76,17 @@ Json problems(const fleet::Snapshot& fleet) {
                    {"node", node.name}});
   };
   for (const auto& [id, node] : fleet.nodes) {
-    for (const fleet::Condition& c : node.status.conditions) add(node, c.type, c.reason);
+    // What a job left behind says why; that it failed for this node is then no second problem.
+    const auto explained = [&](const fleet::Condition& c) {
+      return c.type == fleet::condition::kFailed &&
+             std::any_of(node.status.conditions.begin(), node.status.conditions.end(),
+                         [&](const fleet::Condition& other) {
+                           return other.type != c.type && other.job == c.job;
+                         });
+    };
+    for (const fleet::Condition& c : node.status.conditions) {
+      if (!explained(c)) add(node, c.type, c.reason);
+    }
     if (node.status.presence == fleet::Presence::kDisappeared && fleet::is_commissioned(node)) {
       add(node, "Disappeared", "does not answer");
     }

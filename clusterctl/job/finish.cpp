@@ -209,7 +209,9 @@ class Finish {
     change.id = n.node;
     change.event = n.touched ? kind.failure : kind.untouched;
     const bool clean = !n.touched || n.cleanup == "cleaned";
-    change.set_conditions.push_back({"Failed", n.message, job_.id, now_});
+    // Who was not reached, or was put in order after a cancel, has not failed.
+    if (n.state == OutcomeState::kFailed || !clean)
+      change.set_conditions.push_back({"Failed", n.message, job_.id, now_});
     if (!clean)
       change.set_conditions.push_back(
           {std::string(kind.failure_mark), mark_reason(n), job_.id, now_});
@@ -235,7 +237,7 @@ class Finish {
     const bool commissioned = fleet_.nodes.at(n.node).status.applied.has_value();
     if (job_.kind != "verify" || !commissioned) return change;
     if (n.state == OutcomeState::kSucceeded) {
-      change.clear_conditions = {"NeedsVerification"};
+      change.clear_conditions = {"NeedsVerification", "Failed", "Interrupted"};
     } else {
       change.set_conditions.push_back({"NeedsVerification", n.message, job_.id, now_});
     }

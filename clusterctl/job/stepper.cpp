@@ -61,7 +61,8 @@ Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
   if (stage.state == StageState::kPrepared) {
     stage.state = StageState::kRunning;
     stage.started = c_.clock.now();
-    const std::string message = fmt::format("{} on {} nodes", stage.def.name, stage.nodes.size());
+    const std::string message = fmt::format("{} on {} {}", stage.def.name, stage.nodes.size(),
+                                            stage.nodes.size() == 1 ? "node" : "nodes");
     if (!propose({}, "job.stage", message)) return Next::kDetached;
   }
   if (!stage.closing && cancel_wanted()) (void)c_.runs.cancel(stage.run, job_.cancel_now);

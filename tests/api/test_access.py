@@ -45,6 +45,7 @@ def test_a_page_of_another_site_is_refused(daemon):
     b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
     b"GET /healthz HTTP/1.1\r\n\r\n",
     b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Type: a/b\r\nContent-Type: application/json\r\n\r\n",
     b"GET  /healthz\r\n\r\n",
     b"\x00\x01\x02\r\n\r\n",
     b"GET /healthz HTTP/1.1\nHost: localhost\nX: y\n\n"])

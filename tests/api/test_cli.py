@@ -1,6 +1,9 @@
 """The command line against a real daemon: exit codes and what scripts rely on."""
 
 import json
+import subprocess
+
+from harness import BINARY
 
 
 def test_exit_codes(daemon):
@@ -12,6 +15,25 @@ def test_exit_codes(daemon):
     server = {"CLUSTERCTL_SERVER": "http://127.0.0.1:%d" % daemon.port}
     assert daemon.cli("node", "ls", env=server).returncode == 77
     assert daemon.cli("node", "ls", env=dict(server, CLUSTERCTL_TOKEN_FILE=str(daemon.directory / "token"))).returncode == 0
+
+
+def test_an_unknown_command_has_no_help(stopped):
+    asked = stopped.cli("nonsense", "--help")
+    assert asked.returncode == 64 and "nonsense" in asked.stderr
+
+
+def test_output_that_cannot_be_written_is_no_success(daemon):
+    with open("/dev/full", "w") as full:
+        lost = subprocess.run([str(BINARY), "node", "ls"], env=daemon.environment() | {"CLUSTERCTL_SERVER": "unix:%s" % daemon.socket},
+                              stdout=full, stderr=subprocess.PIPE, text=True)
+    assert lost.returncode == 74 and "No space left" in lost.stderr
+
+
+def test_a_single_problem_is_told_once(fleet):
+    refused = fleet.cli("node", "commission", "w1", "--yes")
+    assert refused.returncode == 65
+    lines = [line for line in refused.stderr.splitlines() if line.strip()]
+    assert len(set(lines)) == len(lines) and refused.stderr.count("hint:") == 1, refused.stderr
 
 
 def test_errors_are_one_line_and_a_hint(daemon):

@@ -32,6 +32,8 @@ def test_mistakes_in_the_configuration(stopped, change, words):
     _, told = stopped.fails_to_start()
     for word in words:
         assert word in told
+    checked = stopped.cli("serve", "--check-config", "--config", str(stopped.config_file))
+    assert checked.returncode != 0 and all(word in checked.stderr for word in words), "found without starting, too"
 
 
 def test_a_configuration_that_is_no_yaml_names_the_place(stopped):

@@ -51,14 +51,11 @@ class Given:
         return list((self.tree.get("children", {}).get(name, {}).get("hosts") or {}))
 
     def record(self, folder):
-        os.makedirs(os.path.join(folder, "calls"), exist_ok=True)
-        for number in range(1, 100000):
-            place = os.path.join(folder, "calls", "%04d-%s" % (number, self.stem))
-            taken = [n for n in os.listdir(os.path.join(folder, "calls")) if n.startswith("%04d-" % number)]
-            if taken:
-                continue
-            os.mkdir(place)
-            break
+        calls = os.path.join(folder, "calls")
+        os.makedirs(calls, exist_ok=True)
+        number = max([int(name.split("-")[0]) for name in os.listdir(calls)] or [0]) + 1
+        place = os.path.join(calls, "%04d-%s" % (number, self.stem))
+        os.mkdir(place)
         facts = {"argv": self.argv, "env": dict(self.env), "pid": os.getpid(), "cwd": os.getcwd(), "pgid": os.getpgid(0),
                  "targets": self.group("clusterctl_targets"), "peers": self.group("clusterctl_peers"), "playbook": self.stem,
                  "open_fds": sorted(int(n) for n in os.listdir("/proc/self/fd"))[:-1]}

@@ -216,6 +216,8 @@ def test_a_removal_that_would_lose_quorum_is_refused(lab, c):
     lab.run("start", "node2")
     c.until(lambda: etcd_healthy(lab), 90)
     assert etcd_members(lab) == MASTERS
+    assert "clusterctl node verify node2" in problem["hint"]
+    c.do("verify", ["node2"])
 
 
 def etcd_healthy(lab):

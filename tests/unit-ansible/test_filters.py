@@ -76,6 +76,13 @@ def test_peer_while_leaving_is_one_that_stays_then_one_that_has_not_left_yet(fil
     assert filters.clusterctl_peer_for(known, "m1", anyone=True) == ""
 
 
+def test_turns_are_for_services_with_members_and_what_they_need(filters):
+    catalog = {"services": {"base": {}, "etcd": {"quorum": "members", "needs": ["base"]}, "address": {"needs": ["base"]},
+                            "store": {}, "registry": {"quorum": "members", "needs": ["store"]}}}
+    assert filters.clusterctl_in_turn(["etcd", "address", "store", "registry"], catalog) == ["etcd", "store", "registry"]
+    assert filters.clusterctl_in_turn(["address"], catalog) == []
+
+
 def test_standing_back_when_the_first_manager_failed(filters):
     known = hosts(m2={"clusterctl_initiator": "m1"}, m1={"clusterctl_initiator": "m1"})
     assert filters.clusterctl_first_failed(known, "m2")

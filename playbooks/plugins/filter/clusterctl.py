@@ -131,6 +131,16 @@ def clusterctl_observed(services, catalog=None):
     return [name for name in services if entries.get(name, {}).get("quorum") == "members" or entries.get(name, {}).get("observed")]
 
 
+def clusterctl_in_turn(services, catalog=None):
+    """Of a manager's services those for which managers go one after another: the ones with members, and what these need."""
+    entries = (catalog or read_catalog())["services"]
+    wanted = set()
+    for name in reversed(list(entries)):  # what a service needs stands before it
+        if entries[name].get("quorum") == "members" or name in wanted:
+            wanted.update([name], entries[name].get("needs", []))
+    return [name for name in services if name in wanted]
+
+
 def clusterctl_select(services, only=None):
     """The services of a host, narrowed to `clusterctl_only_services` when that is set."""
     return [name for name in services if is_empty(only) or name in only]
@@ -255,6 +265,7 @@ class FilterModule(object):
         return {
             "clusterctl_services": clusterctl_services,
             "clusterctl_observed": clusterctl_observed,
+            "clusterctl_in_turn": clusterctl_in_turn,
             "clusterctl_select": clusterctl_select,
             "clusterctl_peer_for": clusterctl_peer_for,
             "clusterctl_turns": clusterctl_turns,

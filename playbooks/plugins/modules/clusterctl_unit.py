@@ -65,7 +65,7 @@ options:
     type: dict
     default: {}
   settle:
-    description: Seconds a unit must stay active after it was started.
+    description: Seconds a unit that does not report its own readiness must stay active after it was started.
     type: float
     default: 1.0
 author: [clusterctl]
@@ -112,7 +112,7 @@ from ansible.module_utils.common.text.converters import to_bytes, to_native
 
 RECORDS = "/var/lib/clusterctl-node/units"
 UNIT_DIRS = ("/etc/systemd/", "/run/systemd/", "/lib/systemd/", "/usr/lib/systemd/", "/etc/init.d/")
-PROPERTIES = "LoadState,ActiveState,SubState,UnitFileState,InvocationID,ActiveEnterTimestampMonotonic,NeedDaemonReload,NRestarts"
+PROPERTIES = "LoadState,ActiveState,SubState,UnitFileState,InvocationID,ActiveEnterTimestampMonotonic,NeedDaemonReload,NRestarts,Type"
 
 
 class Problem(Exception):
@@ -335,6 +335,7 @@ class Units(object):
         self.changes = []
         self.started = []
         self.restarted = []
+        self.settling = []  # (name, digest, what systemd showed, when it began): started now, to be looked at once more
 
     def systemctl(self, *arguments):
         return self.module.run_command(["systemctl"] + list(arguments))
@@ -426,9 +427,27 @@ class Units(object):
         # A unit that systemd is about to start again by itself ("activating (auto-restart)") needs a restart, too.
         verb = "restart" if now.get("ActiveState") == "activating" else verb
         code, _out, error = self.systemctl(verb, "--", name)
-        if code != 0 or not self.stays(name):
+        after = self.show(name)
+        if code != 0 or after.get("ActiveState") not in ("active", "reloading"):
             raise Problem("%s did not start: %s" % (name, self.reason(name, began) or error.strip()))
-        self.remember(name, digest)
+        if after.get("Type") == "notify":  # it said itself that it is ready
+            self.remember(name, digest)
+        else:
+            self.settling.append((name, digest, after, began))
+
+    def settle_all(self):
+        """A program that ends soon after its start is seen: all that were started are watched at the same time."""
+        until = time.time() + self.settle
+        while self.settling:
+            for name, _digest, first, began in self.settling:
+                now = self.show(name)
+                if now.get("ActiveState") not in ("active", "reloading") or now.get("NRestarts") != first.get("NRestarts"):
+                    raise Problem("%s did not start: %s" % (name, self.reason(name, began)))
+            if time.time() >= until:
+                break
+            time.sleep(0.2)
+        for name, digest, _first, _began in self.settling:
+            self.remember(name, digest)
 
     def outdated(self, name, now, digest, newest):
         record = self.record(name)
@@ -439,16 +458,6 @@ class Units(object):
         # Started by somebody else: up to date if that was after the last change on disk.
         began = time.time() - (time.monotonic() - int(now.get("ActiveEnterTimestampMonotonic") or 0) / 1e6)
         return newest > began
-
-    def stays(self, name):
-        first = self.show(name)
-        until = time.time() + self.settle
-        while first.get("ActiveState") in ("active", "reloading") and time.time() < until:
-            time.sleep(0.2)
-            now = self.show(name)
-            if now.get("ActiveState") not in ("active", "reloading") or now.get("NRestarts") != first.get("NRestarts"):
-                return False
-        return first.get("ActiveState") in ("active", "reloading")
 
     def reason(self, name, began):
         """The last words of the program itself; without any, those of systemd about it."""
@@ -491,6 +500,7 @@ def converge(module, files, units):
     newest = max([os.stat(f["path"]).st_mtime for f in params["files"] if f["restart"] and os.path.exists(f["path"])] or [0])
     for unit in wanted:
         units.start(unit, digest, newest)
+    units.settle_all()
 
 
 def main():

@@ -848,7 +848,7 @@ class Node(object):
                 return answer
             if time.time() >= deadline:
                 raise Problem("adding a learner through %s: %s" % (host_of(endpoint), reason))
-            time.sleep(self.s["retry_delay"])
+            time.sleep(min(0.3, self.s["retry_delay"]))  # refused for a moment after another member has come
 
     def promote(self, member, deadline):
         while True:
@@ -866,7 +866,7 @@ class Node(object):
                     break
             if time.time() >= deadline:
                 raise Problem("the learner was not promoted within %d s: %s" % (self.s["join_wait"], reason))
-            time.sleep(min(1, self.s["retry_delay"]))
+            time.sleep(min(0.3, self.s["retry_delay"]))
         until = time.time() + self.s["wait"]
         reason = self.client.healthy(self.endpoint)
         while reason and time.time() < until:

@@ -193,6 +193,27 @@ TEST_F(ControllerTest, CancelEndsTheRunAndCleansWhatWasTouched) {
   EXPECT_EQ(job.state, job::State::kCancelled);
   EXPECT_THAT(runs_.stages(), ElementsAre("check", "site", "cleanup"));
   EXPECT_EQ(lifecycle("m1"), "Unallocated");
+  EXPECT_FALSE(has("m1", "Failed")) << "it was stopped and put in order, it did not fail";
+}
+
+TEST_F(ControllerTest, ANodeThatWasNotReachedHasNotFailed) {
+  add_four();
+  run(kCommissionAll);
+  runs_.scripts["observe"].unreachable = {"m2", "m3"};
+  EXPECT_EQ(run({{"kind", "decommission"}, {"nodes", {"m1"}}}).reason, "quorum_lost");
+  EXPECT_FALSE(has("m1", "Failed")) << "the job stopped before it came to the node";
+  EXPECT_EQ(lifecycle("m1"), "Allocated");
+}
+
+TEST_F(ControllerTest, AHealthyReportEndsWhatAnEarlierJobLeft) {
+  add_four();
+  run(kCommissionAll);
+  runs_.scripts["verify"].unhealthy["w1"] = "docker";
+  run({{"kind", "verify"}, {"nodes", {"w1"}}});
+  EXPECT_TRUE(has("w1", "NeedsVerification"));
+  runs_.scripts["verify"].unhealthy.clear();
+  run({{"kind", "verify"}, {"nodes", {"w1"}}});
+  EXPECT_FALSE(has("w1", "NeedsVerification"));
 }
 
 TEST_F(ControllerTest, ARefusedRequestChangesNothing) {

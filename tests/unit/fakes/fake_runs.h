@@ -80,6 +80,17 @@ class FakeRuns final : public run::Runs {
   Result<std::string> read_known_hosts(const std::string&) const override { return std::string(); }
   fs::path dir(const std::string& id) const override { return "/nonexistent/" + id; }
 
+  // As new; nothing may be running.
+  void forget() {
+    scripts.clear();
+    prepared.clear();
+    started.clear();
+    scrubbed.clear();
+    cancelled.clear();
+    phases_.clear();
+    starts = 0;
+  }
+
   std::vector<std::string> stages() const {
     std::vector<std::string> out;
     for (const run::RunSpec& spec : prepared) out.push_back(spec.stage);
