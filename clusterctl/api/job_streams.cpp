@@ -272,7 +272,6 @@ Result<StreamRequest> read_request(const Controller& c, const Request& r) {
   const auto job = c.find_job(r.param("id"));
   if (!job) return fail(job.error());
   out.job = (*job)->id;
-  if (auto ok = check_log_is_kept(c, **job); !ok) return fail(ok.error());
   const auto follow = r.query_bool("follow");
   if (!follow) return fail(follow.error());
   out.follow = *follow;
@@ -296,6 +295,7 @@ Result<StreamRequest> read_request(const Controller& c, const Request& r) {
 void add_job_stream_routes(Router& router, Controller& c) {
   router.get("/v1/jobs/{id}/log",
              [&c](const Request& r) -> Result<Response> {
+               if (auto gone = log_expired(c, r.param("id"))) return std::move(*gone);
                auto q = read_request(c, r);
                if (!q) return fail(q.error());
                if (q->follow)
@@ -308,6 +308,7 @@ void add_job_stream_routes(Router& router, Controller& c) {
              {"follow", "since"});
   router.get("/v1/jobs/{id}/events",
              [&c](const Request& r) -> Result<Response> {
+               if (auto gone = log_expired(c, r.param("id"))) return std::move(*gone);
                auto q = read_request(c, r);
                if (!q) return fail(q.error());
                auto source = std::make_unique<TaskEvents>(c, q->job, q->from, q->follow);

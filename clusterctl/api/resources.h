@@ -22,8 +22,10 @@ void add_global_routes(Router& router, controller::Controller& controller);
 void add_event_routes(Router& router, controller::Controller& controller);
 void add_meta_routes(Router& router, controller::Controller& controller, About about);
 
-// kGone "log_expired" when the runs of that job are no longer kept.
-Status check_log_is_kept(const controller::Controller& controller, const job::Job& job);
+// 410 "log_expired" when the runs of that job are no longer kept; nullopt when they are, or when
+// there is no such job.
+std::optional<Response> log_expired(const controller::Controller& controller,
+                                    const std::string& job_ref);
 
 // All of them.
 void add_routes(Router& router, controller::Controller& controller, About about);

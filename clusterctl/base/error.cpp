@@ -21,7 +21,6 @@ constexpr std::array kTable{
     Row{Code::kNotFound, "not_found", 404, kExitRefused},
     Row{Code::kMethodNotAllowed, "method_not_allowed", 405, kExitUsage},
     Row{Code::kConflict, "conflict", 409, kExitRefused},
-    Row{Code::kGone, "gone", 410, kExitRefused},
     Row{Code::kStale, "stale", 412, kExitRefused},
     Row{Code::kTooLarge, "too_large", 413, kExitUsage},
     Row{Code::kMediaType, "media_type", 415, kExitUsage},
@@ -70,6 +69,7 @@ Code code_from_http(int status) {
   for (const Row& r : kTable) {
     if (r.http == status && r.code != Code::kJobFailed) return r.code;
   }
+  if (status == 410) return Code::kNotFound;  // it was there, and is kept no longer
   if (status == 502 || status == 504)
     return Code::kUnavailable;  // something between us and the daemon
   return status >= 500 ? Code::kInternal : Code::kInvalid;

@@ -20,7 +20,6 @@ enum class Code {
   kNotFound,
   kMethodNotAllowed,
   kConflict,     // the state of the fleet forbids it now: lock, duplicate, transition, quorum
-  kGone,         // it was there and is kept no longer
   kStale,        // If-Match or plan does not fit the present version
   kTooLarge,     // a limit on size was passed
   kMediaType,    // a body of the wrong type

@@ -112,8 +112,7 @@ class JobInspect final : public Command {
   static Result<Json> timeline_of(Session& session, const std::string& id) {
     for (int i = 0; i < 100; ++i) {
       auto timeline = session.get(path_of(id) + "/timeline");
-      if (!timeline &&
-          (timeline.error().code == Code::kNotFound || timeline.error().code == Code::kGone))
+      if (!timeline && timeline.error().code == Code::kNotFound)
         return Json();  // an older daemon, or its log is no longer kept
       if (!timeline || field(*timeline, "complete") != false) return timeline;
     }
