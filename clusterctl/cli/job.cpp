@@ -181,8 +181,8 @@ class JobLogs final : public Command {
         const Json& piece = field(*data, "text");
         if (!piece.is_string()) return true;
         std::string lines = piece.get<std::string>();
-        const bool piece = field(*data, "partial") == true;  // of a long line
-        if (!lines.empty() && lines.back() != '\n' && !piece) lines += '\n';
+        const bool partial = field(*data, "partial") == true;  // of a long line
+        if (!lines.empty() && lines.back() != '\n' && !partial) lines += '\n';
         write(session, lines);
       }
       if (m.event != "end") return true;
