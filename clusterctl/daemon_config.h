@@ -1,6 +1,6 @@
 // The daemon's file, read strictly: an unknown or doubled key, a wrong type, a path that is not
 // there is one clear line and no start. Keys: listen, state_dir, log_level, cluster_name, ansible,
-// ssh, jobs, auth (docs/operations.md).
+// ssh, jobs, auth, notifications (docs/operations.md).
 #pragma once
 
 #include <map>
@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "notify/receiver.h"
 
 namespace clusterctl {
 
@@ -30,6 +31,7 @@ struct DaemonConfig {
   int keep_jobs = 500;
   fs::path token_file;  // empty: <state_dir>/token
   std::vector<std::string> hosts;
+  std::vector<notify::Receiver> receivers;  // notifications; secrets not read yet
 };
 
 // A missing file is an Error only when it was named (`required`).

@@ -4,6 +4,7 @@
 
 #include "api/router.h"
 #include "controller/controller.h"
+#include "notify/notifier.h"
 
 namespace clusterctl::api {
 
@@ -20,8 +21,12 @@ void add_job_stream_routes(Router& router, controller::Controller& controller);
 void add_global_routes(Router& router, controller::Controller& controller);
 void add_event_routes(Router& router, controller::Controller& controller);
 void add_meta_routes(Router& router, controller::Controller& controller, About about);
+// GET /v1/status, /v1/cluster, /v1/inventory, /v1/notifications. Null: nobody is notified.
+void add_cluster_routes(Router& router, controller::Controller& controller,
+                        const notify::Notifier* notifier);
 
 // All of them.
-void add_routes(Router& router, controller::Controller& controller, About about);
+void add_routes(Router& router, controller::Controller& controller, About about,
+                const notify::Notifier* notifier = nullptr);
 
 }  // namespace clusterctl::api
