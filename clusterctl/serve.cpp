@@ -29,6 +29,9 @@
 namespace clusterctl {
 namespace {
 
+// Enough for all connections and streams that the engine allows.
+constexpr size_t kDescriptors = 8192;
+
 constexpr const char* kUsage =
     "usage: clusterctl serve [--config FILE] [--state-dir DIR] [--check-config]\n"
     "  --config FILE     daemon configuration (default /etc/clusterctl/clusterctl.yml)\n"
@@ -243,8 +246,12 @@ class Daemon {
     }
     auth_ = std::make_unique<api::Auth>(std::move(auth));
     service_ = std::make_unique<api::Service>(router_, *auth_);
+    const size_t descriptors = raise_descriptor_limit(kDescriptors);
+    if (descriptors < kDescriptors)
+      log::warn("only {} file descriptors (LimitNOFILE): fewer connections and followers",
+                descriptors);
     engine_ = std::make_unique<api::HttpEngine>(
-        api::EngineOptions{}, [this](api::Request& r) { return service_->handle(r); });
+        api::options_for(descriptors), [this](api::Request& r) { return service_->handle(r); });
     if (auto ok = make_dirs(config_.unix_socket.parent_path()); !ok) return ok;
     if (auto ok = engine_->listen_unix(config_.unix_socket, config_.unix_group); !ok) return ok;
     std::string tcp;
