@@ -237,6 +237,20 @@ class StormTest : public testing::Test {
     return out;
   }
 
+  // How many jobs ended how, when all have.
+  std::map<std::string, int> ended_jobs() const {
+    for (;;) {
+      std::map<std::string, int> out;
+      bool all = true;
+      for (const auto& [id, job] : controller_->state()->jobs) {
+        all = all && job::is_final(job->state);
+        ++out[std::string(job::to_word(job->state))];
+      }
+      if (all) return out;
+      std::this_thread::yield();
+    }
+  }
+
   class MemoryLedger final : public notify::Ledger {
    public:
     Result<notify::Cursors> load() override { return notify::Cursors{}; }
@@ -304,6 +318,9 @@ TEST_F(StormTest, ReadersWritersFollowersAndJobsAtOnce) {
     for (size_t k = 0; k < numbers.size(); ++k) ASSERT_EQ(numbers[k], k + 1);
   }
   EXPECT_GT(seqs(followed[0]).size(), static_cast<size_t>(kWriters * kWrites));
+  const auto jobs = ended_jobs();
+  EXPECT_GT(jobs.at("succeeded"), kWriters) << "jobs ran meanwhile";
+  EXPECT_EQ(jobs.count("failed") + jobs.count("interrupted"), 0u);
 }
 
 }  // namespace
