@@ -128,7 +128,7 @@ Result<DaemonConfig> decode(const Json& document) {
   std::string tcp, unix_socket = out.unix_socket.string();
   Section top(document, "",
               {"listen", "state_dir", "log_level", "cluster_name", "ansible", "ssh", "jobs", "logs",
-               "auth"},
+               "auth", "notifications"},
               status);
   top.path("state_dir", out.state_dir);
   top.text("log_level", out.log_level);
@@ -164,6 +164,9 @@ Result<DaemonConfig> decode(const Json& document) {
         fmt::format("log_level must be debug, info, warn or error, not \"{}\"", out.log_level));
   }
   if (auto ok = read_tcp(tcp, out); !ok) return fail(ok.error());
+  auto receivers = notify::parse_receivers(document.value("notifications", Json()));
+  if (!receivers) return fail(receivers.error());
+  out.receivers = std::move(*receivers);
   return out;
 }
 

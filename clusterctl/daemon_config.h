@@ -1,6 +1,6 @@
 // The daemon's file, read strictly: an unknown or doubled key, a wrong type, a path that is not
 // there is one clear line and no start. Keys: listen, state_dir, log_level, cluster_name, ansible,
-// ssh, jobs, logs, auth (docs/operations.md).
+// ssh, jobs, logs, auth, notifications (docs/operations.md).
 #pragma once
 
 #include <map>
@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "notify/receiver.h"
 
 namespace clusterctl {
 
@@ -32,6 +33,7 @@ struct DaemonConfig {
   int64_t log_max_bytes = 4LL << 30;
   fs::path token_file;  // empty: <state_dir>/token
   std::vector<std::string> hosts;
+  std::vector<notify::Receiver> receivers;  // notifications; secrets not read yet
 };
 
 // A missing file is an Error only when it was named (`required`).

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <random>
 #include <string>
 
 #include "ansible/hints.h"
@@ -21,12 +22,17 @@
 #include "base/strings.h"
 #include "controller/controller.h"
 #include "controller/log_keeper.h"
+#include "controller/notices.h"
 #include "daemon_config.h"
+#include "notify/notify_thread.h"
 #include "run/runs.h"
 #include "store/store.h"
 
 namespace clusterctl {
 namespace {
+
+// Enough for all connections and streams that the engine allows.
+constexpr size_t kDescriptors = 8192;
 
 constexpr const char* kUsage =
     "usage: clusterctl serve [--config FILE] [--state-dir DIR] [--check-config]\n"
@@ -129,7 +135,9 @@ class Daemon {
     auto version = ansible_version(config_);
     if (!version) log::warn("{}", version.error().line());
     about_ = {CLUSTERCTL_VERSION, version.value_or("not found"), config_.playbooks.string()};
+    if (auto ok = notify::read_secrets(config_.receivers); !ok) return ok;
     if (auto ok = start_controller(); !ok) return ok;
+    if (auto ok = start_notifier(); !ok) return ok;
     return open_listeners();
   }
 
@@ -137,6 +145,10 @@ class Daemon {
     if (engine_) engine_->stop();
     if (log_keeper_) log_keeper_->stop();
     if (controller_) controller_->stop();
+    // Only now: nothing appends events any more, so nothing calls the wake function.
+    if (notify_events_ != 0) controller_->events().unsubscribe(notify_events_);
+    notify_events_ = 0;
+    notify_thread_.reset();
   }
 
  private:
@@ -218,8 +230,27 @@ class Daemon {
     return {};
   }
 
+  Status start_notifier() {
+    if (config_.receivers.empty()) return {};
+    notify::Options options;
+    options.chance = [engine = std::mt19937(std::random_device{}())]() mutable {
+      return std::uniform_real_distribution<double>()(engine);
+    };
+    notify::TransportOptions transport;
+    transport.user_agent = std::string("clusterctl/") + CLUSTERCTL_VERSION;
+    notices_ = std::make_unique<controller::Notices>(*controller_);
+    transport_ = notify::make_curl_transport(std::move(transport));
+    ledger_ = std::make_unique<notify::FileLedger>(config_.state_dir / "notifications.json");
+    notifier_ = std::make_unique<notify::Notifier>(std::move(options), std::move(config_.receivers),
+                                                   *notices_, *transport_, *ledger_, clock_);
+    if (auto ok = notifier_->start(); !ok) return ok;
+    notify_thread_ = std::make_unique<notify::NotifyThread>(*notifier_, *transport_);
+    notify_events_ = controller_->events().subscribe([this] { notify_thread_->wake(); });
+    return {};
+  }
+
   Status open_listeners() {
-    api::add_routes(router_, *controller_, about_);
+    api::add_routes(router_, *controller_, about_, notifier_.get());
     if (auto ok = router_.mistakes(); !ok) return ok;
     api::AuthOptions auth;
     auth.hosts = config_.hosts;
@@ -234,8 +265,12 @@ class Daemon {
     }
     auth_ = std::make_unique<api::Auth>(std::move(auth));
     service_ = std::make_unique<api::Service>(router_, *auth_);
+    const size_t descriptors = raise_descriptor_limit(kDescriptors);
+    if (descriptors < kDescriptors)
+      log::warn("only {} file descriptors (LimitNOFILE): fewer connections and followers",
+                descriptors);
     engine_ = std::make_unique<api::HttpEngine>(
-        api::EngineOptions{}, [this](api::Request& r) { return service_->handle(r); });
+        api::options_for(descriptors), [this](api::Request& r) { return service_->handle(r); });
     if (auto ok = make_dirs(config_.unix_socket.parent_path()); !ok) return ok;
     if (auto ok = engine_->listen_unix(config_.unix_socket, config_.unix_group); !ok) return ok;
     std::string tcp;
@@ -261,6 +296,12 @@ class Daemon {
   std::unique_ptr<run::Runs> runs_;
   std::unique_ptr<controller::Controller> controller_;
   std::unique_ptr<controller::LogKeeper> log_keeper_;
+  std::unique_ptr<controller::Notices> notices_;
+  std::unique_ptr<notify::Transport> transport_;
+  std::unique_ptr<notify::Ledger> ledger_;
+  std::unique_ptr<notify::Notifier> notifier_;
+  std::unique_ptr<notify::NotifyThread> notify_thread_;
+  uint64_t notify_events_ = 0;  // the notifier's place among the followers of events
   api::Router router_;
   std::unique_ptr<api::Auth> auth_;
   std::unique_ptr<api::Service> service_;

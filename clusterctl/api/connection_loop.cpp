@@ -256,8 +256,7 @@ void ConnectionLoop::advance(uint64_t id, Connection& c) {
 // The answer is out: on to what the client has sent meanwhile, or to waiting for it.
 void ConnectionLoop::expect_request(uint64_t id, Connection& c) {
   c.state = State::kReading;
-  c.out = std::string();
-  c.sent = 0;
+  c.out.clear();
   c.reader.feed("");
   account(c);
   due_in(id, c.reader.idle() ? options_.idle_timeout : options_.request_timeout);
@@ -281,21 +280,19 @@ void ConnectionLoop::finish(uint64_t id, Connection& c, Answer answer) {
     return drop(id);
   }
   c.state = State::kWriting;
-  c.out = std::move(answer.bytes);
-  c.sent = 0;
+  c.out.push(std::move(answer.bytes));
+  c.out.push(std::move(answer.body));
   c.close_after = !answer.keep_alive || draining_;
   due_in(id, options_.write_timeout);
   write(id, c);
 }
 
 void ConnectionLoop::write(uint64_t id, Connection& c) {
-  while (c.sent < c.out.size()) {
-    const ssize_t n = send_some(c.fd.get(), std::string_view(c.out).substr(c.sent));
-    if (n < 0 && would_block()) return arm(id, c, EPOLLOUT);
-    if (n <= 0) return drop(id);
-    c.sent += static_cast<size_t>(n);
-    due_in(id, options_.write_timeout);
-  }
+  bool progress = false;
+  const OutQueue::Sent sent = c.out.send(c.fd.get(), progress);
+  if (sent == OutQueue::Sent::kGone) return drop(id);
+  if (progress) due_in(id, options_.write_timeout);
+  if (sent == OutQueue::Sent::kBlocked) return arm(id, c, EPOLLOUT);
   if (c.close_after) return linger(id, c);
   expect_request(id, c);
 }
@@ -305,7 +302,7 @@ void ConnectionLoop::write(uint64_t id, Connection& c) {
 void ConnectionLoop::linger(uint64_t id, Connection& c) {
   if (draining_) return drop(id);
   c.state = State::kLingering;
-  c.out = std::string();
+  c.out.clear();
   shutdown(c.fd.get(), SHUT_WR);
   due_in(id, options_.linger);
   swallow(id, c);

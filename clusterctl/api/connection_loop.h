@@ -24,7 +24,8 @@ namespace clusterctl::api {
 // What a worker has made of a request.
 struct Answer {
   uint64_t connection = 0;
-  std::string bytes;  // the whole answer, or the head of a stream
+  std::string bytes;  // the whole answer, or its head, or the head of a stream
+  SharedText body;    // after the head
   bool keep_alive = false;
   // A stream, for which a place in the hub is reserved.
   std::unique_ptr<StreamSource> stream;
@@ -59,8 +60,7 @@ class ConnectionLoop {
     RequestReader reader;
     size_t in_flight = 0;  // bytes of the request that a worker has
     size_t held = 0;       // what is counted of this connection in held_
-    std::string out;
-    size_t sent = 0;
+    OutQueue out;
     bool close_after = false;
     size_t swallowed = 0;
   };

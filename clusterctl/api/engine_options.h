@@ -1,6 +1,7 @@
 // The limits within which the HTTP engine works. Plain values.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 #include "api/deadlines.h"
@@ -12,8 +13,8 @@ struct EngineOptions {
   RequestLimits limits;
   int workers = 8;  // threads that run handlers
   size_t max_connections =
-      1000;  // for each listener, so that TCP cannot use up the Unix socket's; streams do not count
-  size_t max_streams = 500;        // together; beyond: 429
+      2000;  // for each listener, so that TCP cannot use up the Unix socket's; streams do not count
+  size_t max_streams = 2000;       // together; beyond: 429
   size_t max_buffered = 64 << 20;  // request bytes held for all connections together; beyond: 503
   std::chrono::milliseconds request_timeout{
       30'000};                                     // from the first byte of a request to its last
@@ -27,5 +28,15 @@ struct EngineOptions {
       2'000};  // stop(): how long running requests may finish (real time)
   SteadyClock now = [] { return std::chrono::steady_clock::now(); };
 };
+
+// The numbers of connections and streams for which the process has descriptors, at most the
+// defaults: two listeners, streams, and 256 for everything else.
+inline EngineOptions options_for(size_t descriptors) {
+  EngineOptions out;
+  const size_t each = descriptors > 556 ? (descriptors - 256) / 3 : 100;
+  out.max_connections = std::min(out.max_connections, each);
+  out.max_streams = std::min(out.max_streams, each);
+  return out;
+}
 
 }  // namespace clusterctl::api

@@ -78,6 +78,13 @@ Response Response::json(const Json& value, int status) {
   return out;
 }
 
+Response Response::json(SharedText text) {
+  Response out;
+  out.content_type = "application/json";
+  out.shared = std::move(text);
+  return out;
+}
+
 Response Response::text(std::string text, int status) {
   Response out;
   out.status = status;

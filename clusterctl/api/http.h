@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/out_queue.h"
 #include "base/error.h"
 #include "base/json.h"
 
@@ -81,20 +82,47 @@ struct Request {
 // log.
 std::string loggable_path(const Request& request);
 
+// What many streams wait for together: the next event of the fleet, the growth of one file. So news
+// cost one wake-up or one look, however many follow. All members are called by the stream thread.
+class Topic {
+ public:
+  virtual ~Topic() = default;
+  // A first stream waits for it. `wake` as in StreamSource::start().
+  virtual void start(std::function<void()> wake) { (void)wake; }
+  // The last one has gone; start() may come again.
+  virtual void stop() {}
+  // How often changed() is to be asked, if at all. It says whether there may be news since it was
+  // asked last; true the first time.
+  virtual std::optional<std::chrono::milliseconds> poll() const { return std::nullopt; }
+  virtual bool changed() { return false; }
+};
+
 // One step of a stream.
 struct StreamStep {
   enum class Kind { kData, kIdle, kEnd };
   Kind kind = Kind::kIdle;
-  std::string text;  // kData, and last words of kEnd
+  std::string text;              // kData, and last words of kEnd
+  SharedText shared;             // kData: instead of text, when others get the same
+  std::shared_ptr<Topic> topic;  // kIdle: ask again when it has news
   std::optional<std::chrono::milliseconds>
       poll_after;  // kIdle: ask again then, even without a wake
 
-  static StreamStep data(std::string text) { return {Kind::kData, std::move(text), {}}; }
+  static StreamStep data(std::string text) {
+    return {Kind::kData, std::move(text), nullptr, nullptr, {}};
+  }
+  static StreamStep data(SharedText text) {
+    return {Kind::kData, "", std::move(text), nullptr, {}};
+  }
   static StreamStep idle() { return {}; }
   static StreamStep idle(std::chrono::milliseconds poll_after) {
-    return {Kind::kIdle, "", poll_after};
+    return {Kind::kIdle, "", nullptr, nullptr, poll_after};
   }
-  static StreamStep end(std::string text = "") { return {Kind::kEnd, std::move(text), {}}; }
+  static StreamStep idle(std::shared_ptr<Topic> topic) {
+    return {Kind::kIdle, "", nullptr, std::move(topic), {}};
+  }
+  static StreamStep end(std::string text = "") {
+    return {Kind::kEnd, std::move(text), nullptr, nullptr, {}};
+  }
 };
 
 // The content of an endless answer. It owns a cursor (event number, file offset) and is pulled only
@@ -120,11 +148,14 @@ struct Response {
   int status = 200;
   std::string content_type;  // empty: no body
   std::string body;
+  SharedText shared;  // instead of body: an answer that many get
   std::vector<std::pair<std::string, std::string>> headers;
   std::unique_ptr<StreamSource> stream;  // instead of body
   bool heartbeat = false;                // the stream is SSE: a comment line every 15 s of silence
 
   static Response json(const Json& value, int status = 200);
+  // Bytes that are JSON already.
+  static Response json(SharedText text);
   static Response text(std::string text, int status = 200);
   static Response no_content();
   // Server-sent events. Steps are built with sse_event().

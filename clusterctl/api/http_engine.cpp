@@ -106,7 +106,7 @@ Answer HttpEngine::serve(Job job, HttplibCodec& codec) {
     answer.heartbeat = response.heartbeat;
   } else {
     answer.keep_alive = raw.keep_alive;
-    answer.bytes = codec.encode(raw, response, raw.keep_alive);
+    answer.bytes = codec.encode(raw, response, raw.keep_alive, answer.body);
   }
   return answer;
 }

@@ -96,7 +96,8 @@ class HttplibCodec::Server final : public httplib::Server {
 };
 
 HttplibCodec::HttplibCodec(std::chrono::milliseconds idle)
-    : server_(std::make_unique<Server>(std::chrono::floor<std::chrono::seconds>(idle))) {
+    : idle_(std::chrono::floor<std::chrono::seconds>(idle)),
+      server_(std::make_unique<Server>(idle_)) {
   // The library fills tables of its own at its first request; the engine's first codec is made
   // before there are other threads.
   encode(RawRequest(), Response::no_content(), true);
@@ -116,6 +117,29 @@ std::string HttplibCodec::encode(const RawRequest& request, const Response& resp
   const size_t at = response.status == 204 ? out.find(kNoLength) : std::string::npos;
   if (at != std::string::npos) out.erase(at, kNoLength.size());
   return out;
+}
+
+// The library would copy the body.
+std::string HttplibCodec::encode(const RawRequest& request, const Response& response,
+                                 bool keep_alive, SharedText& body) {
+  if (!response.shared) return encode(request, response, keep_alive);
+  if (accepts_gzip(request)) {
+    Response copy;
+    copy.status = response.status;
+    copy.content_type = response.content_type;
+    copy.headers = response.headers;
+    copy.body = *response.shared;
+    return encode(request, copy, keep_alive);
+  }
+  std::string out = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n",
+                                response.status, status_title(response.status),
+                                clean(response.content_type), response.shared->size());
+  for (const auto& [name, value] : response.headers)
+    out += fmt::format("{}: {}\r\n", name, clean(value));
+  out += keep_alive ? fmt::format("Keep-Alive: timeout={}\r\n", idle_.count())
+                    : std::string("Connection: close\r\n");
+  if (request.method != "HEAD") body = response.shared;
+  return out + "\r\n";
 }
 
 std::string stream_head(const RawRequest& request, const Response& response) {

@@ -23,11 +23,15 @@ class HttplibCodec {
   HttplibCodec(const HttplibCodec&) = delete;
   HttplibCodec& operator=(const HttplibCodec&) = delete;
 
-  // The bytes of a whole answer.
+  // The bytes of a whole answer. A shared body is left out when the client takes it as it is: then
+  // what comes back is the head alone, and `body` what follows it.
+  std::string encode(const RawRequest& request, const Response& response, bool keep_alive,
+                     SharedText& body);
   std::string encode(const RawRequest& request, const Response& response, bool keep_alive);
 
  private:
   class Server;
+  const std::chrono::seconds idle_;
   std::unique_ptr<Server> server_;
 };
 

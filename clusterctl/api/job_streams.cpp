@@ -1,12 +1,11 @@
 // The log and the task events of a job: replayed from the start or a cursor, then followed until
-// the job ends. What is read are the files of the run directories; nothing is held in memory
-// between two steps, so any number of followers costs nothing.
-#include <fcntl.h>
+// the job ends. What is sent are the files of the run directories; a follower that is slow reads
+// later and misses nothing.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <charconv>
 
+#include "api/job_tail.h"
 #include "api/resources.h"
 #include "base/strings.h"
 #include "job/job_json.h"
@@ -15,11 +14,9 @@ namespace clusterctl::api {
 namespace {
 
 using controller::Controller;
-using std::chrono::milliseconds;
 
-constexpr size_t kStep = 64 << 10;
-constexpr size_t kMaxLine = 16 << 20;  // of events: longer ones do not exist
-constexpr milliseconds kPoll{200};
+constexpr size_t kLongestText = 64 << 10;   // of a line of the log in one message
+constexpr size_t kLongestEvent = 16 << 20;  // an event is only understood whole
 
 // "<run>:<number>"; number counts bytes or lines, "0" and "" are the beginning.
 struct Cursor {
@@ -43,235 +40,200 @@ struct Cursor {
   }
 };
 
-// What is at `offset`: at most `limit` bytes, "" when nothing is.
-std::string read_at(const fs::path& file, uint64_t offset, size_t limit) {
-  Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return "";
-  std::string out(limit, '\0');
-  const ssize_t n = ::pread(fd.get(), out.data(), out.size(), static_cast<off_t>(offset));
-  out.resize(n > 0 ? static_cast<size_t>(n) : 0);
-  return out;
-}
-
-// Whole lines at `offset`; the last one of a finished file may lack its end.
-std::string read_lines(const fs::path& file, uint64_t offset, bool finished) {
-  for (size_t limit = kStep;; limit *= 4) {
-    std::string out = read_at(file, offset, limit);
-    const size_t end = out.rfind('\n');
-    if (end != std::string::npos) {
-      out.resize(end + 1);
-      return out;
-    }
-    const bool more = out.size() == limit;
-    if (!more) return finished ? out : "";
-    if (limit >= kMaxLine) return out;
-  }
-}
-
-// How much of a text is not the beginning of a character that goes on behind its end.
-size_t whole_characters(std::string_view text) {
-  for (size_t back = 1; back <= 3 && back <= text.size(); ++back) {
-    const auto c = static_cast<unsigned char>(text[text.size() - back]);
-    if ((c & 0xc0) == 0x80) continue;  // inside a character
-    const size_t length = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-    return length > back ? text.size() - back : text.size();
-  }
-  return text.size();
-}
-
-// Whole lines, or, of a line that is longer than a step, a piece: so a line of any length costs no
-// more memory than a short one.
-std::string read_pieces(const fs::path& file, uint64_t offset, bool finished) {
-  std::string out = read_at(file, offset, kStep);
-  const size_t end = out.rfind('\n');
-  if (end != std::string::npos) {
-    out.resize(end + 1);
-  } else if (out.size() == kStep) {
-    out.resize(whole_characters(out));
-  } else if (!finished) {
-    out.clear();
-  }
-  return out;
-}
+// What is to be sent, and from where.
+struct StreamRequest {
+  std::shared_ptr<JobTails> tails;
+  std::string job, file;
+  Cursor from;
+  bool follow = false;
+};
 
 // Walks over the runs of a job in order. Subclasses say what a file's new content becomes.
 class RunWalker : public StreamSource {
  public:
-  RunWalker(Controller& c, std::string job, std::string file, Cursor from, bool follow)
-      : c_(c),
-        job_(std::move(job)),
-        file_(std::move(file)),
-        from_(std::move(from)),
-        follow_(follow) {}
+  explicit RunWalker(StreamRequest request) : r_(std::move(request)) {}
 
   StreamStep next() override {
+    if (!tail_) tail_ = r_.tails->get(r_.job, r_.file);
     for (;;) {
-      const auto job = c_.current(job_);
+      const auto job = tail_->job();
       if (!job) return StreamStep::end();
       const job::StageStatus* stage = find_stage(*job);
       if (!stage) {
-        if (!follow_) return StreamStep::end();
-        if (!job::is_final(job->state)) return StreamStep::idle(kPoll);
+        if (!r_.follow) return StreamStep::end();
+        if (!job::is_final(job->state)) return StreamStep::idle(tail_);
         return StreamStep::end(end_text(*job));
       }
-      if (run_ != stage->run) enter(*stage, *job);
+      if (run_ != stage->run) enter(*stage);
       if (!announced_) {
         announced_ = true;
         if (std::string text = announce(*stage, *job); !text.empty())
           return StreamStep::data(std::move(text));
       }
       const bool finished = job::is_final(stage->state);
-      std::string lines = read(c_.run_dir(run_) / file_, offset_, finished);
-      if (!lines.empty()) {
-        offset_ += lines.size();
-        std::string text = render(*stage, lines, finished);
-        if (text.empty()) continue;  // all of it lies before the cursor
-        return StreamStep::data(std::move(text));
+      if (const auto chunk = next_chunk(*stage, finished)) {
+        at_ = *chunk;
+        if (chunk->text) return StreamStep::data(chunk->text);
+        continue;  // all of it lies before the cursor
       }
-      if (!finished && follow_) return StreamStep::idle(kPoll);
+      if (!finished && r_.follow) return StreamStep::idle(tail_);
       done_ = true;
     }
   }
 
  protected:
   virtual std::string announce(const job::StageStatus&, const job::Job&) { return ""; }
-  virtual std::string read(const fs::path& file, uint64_t offset, bool finished) const {
-    return read_pieces(file, offset, finished);
-  }
-  virtual std::string render(const job::StageStatus& stage, const std::string& lines,
-                             bool finished) = 0;
-  virtual void skip_to(uint64_t position) = 0;
+  // What is sent for these lines, which begin after line `before` and end at byte `end`. The same
+  // for everybody, unless own() says that this source leaves lines out.
+  virtual Chunk render(const job::StageStatus& stage, const std::string& lines, uint64_t before,
+                       uint64_t end) = 0;
+  virtual bool own() const { return false; }
+  virtual size_t longest() const { return kLongestText; }
+  // Where to begin in a run for a cursor: byte, and in skip() whatever else.
+  virtual uint64_t skip_to(uint64_t position) = 0;
   virtual std::string end_text(const job::Job&) { return ""; }
 
-  const std::string& run() const { return run_; }
-  uint64_t offset() const { return offset_; }
-  void set_offset(uint64_t offset) { offset_ = offset; }
+  const Chunk& at() const { return at_; }
 
  private:
+  std::optional<Chunk> next_chunk(const job::StageStatus& stage, bool finished) {
+    const bool shared = r_.follow && !own();
+    if (const Chunk* known = shared ? tail_->find(run_, at_.offset) : nullptr) return *known;
+    const std::string lines = tail_->read(run_, at_.offset, finished, longest());
+    if (lines.empty()) return std::nullopt;
+    Chunk chunk = render(stage, lines, at_.line, at_.offset + lines.size());
+    chunk.offset = at_.offset + lines.size();
+    if (shared) tail_->keep(run_, at_.offset, chunk);
+    return chunk;
+  }
+
   // The stage being read, or the next one with a run after it.
   const job::StageStatus* find_stage(const job::Job& job) const {
-    bool after = run_.empty() && from_.run.empty();
+    bool after = run_.empty() && r_.from.run.empty();
     for (const job::StageStatus& stage : job.stages) {
       if (stage.run.empty()) continue;
       if (after) return &stage;
-      const bool here = stage.run == (run_.empty() ? from_.run : run_);
+      const bool here = stage.run == (run_.empty() ? r_.from.run : run_);
       if (here && !done_) return &stage;
       after = here;
     }
     return nullptr;
   }
 
-  void enter(const job::StageStatus& stage, const job::Job&) {
+  void enter(const job::StageStatus& stage) {
     run_ = stage.run;
-    offset_ = 0;
     done_ = announced_ = false;
-    skip_to(run_ == from_.run ? from_.position : 0);
+    at_ = Chunk{nullptr, skip_to(run_ == r_.from.run ? r_.from.position : 0), 0};
   }
 
-  Controller& c_;
-  std::string job_, file_;
-  Cursor from_;
-  bool follow_;
+  const StreamRequest r_;
+  std::shared_ptr<JobTail> tail_;
   std::string run_;
-  uint64_t offset_ = 0;
+  Chunk at_;  // where the next one begins
   bool done_ = false, announced_ = false;
 };
+
+SharedText shared(std::string text) {
+  return text.empty() ? nullptr : std::make_shared<const std::string>(std::move(text));
+}
 
 Json ending(const job::Job& job) {
   return {{"state", to_word(job.state)}, {"error", job.error}};
 }
 
 // The text as it was printed, for `GET …/log` without follow.
-class PlainLog : public RunWalker {
+class PlainLog final : public RunWalker {
  public:
   using RunWalker::RunWalker;
 
  protected:
-  std::string render(const job::StageStatus&, const std::string& lines, bool) override {
-    return lines;
+  Chunk render(const job::StageStatus&, const std::string& lines, uint64_t, uint64_t) override {
+    return {shared(lines), 0, 0};
   }
-  void skip_to(uint64_t position) override { set_offset(position); }
+  uint64_t skip_to(uint64_t position) override { return position; }
 };
 
-class FollowedLog : public RunWalker {
+class FollowedLog final : public RunWalker {
  public:
   using RunWalker::RunWalker;
 
  protected:
-  std::string render(const job::StageStatus&, const std::string& lines, bool finished) override {
-    Json data{{"run", run()}, {"text", lines}};
-    const bool piece = lines.back() != '\n' && !(finished && lines.size() < kStep - 3);
-    if (piece) data["partial"] = true;
-    return sse_event(fmt::format("{}:{}", run(), offset()), "log", dump_json(data));
+  Chunk render(const job::StageStatus& stage, const std::string& lines, uint64_t,
+               uint64_t end) override {
+    Json data{{"run", stage.run}, {"text", lines}};
+    // A piece of a line that is longer than a message.
+    if (lines.back() != '\n' && lines.size() + 3 >= kLongestText) data["partial"] = true;
+    return {shared(sse_event(fmt::format("{}:{}", stage.run, end), "log", dump_json(data))), 0, 0};
   }
-  void skip_to(uint64_t position) override { set_offset(position); }
+  uint64_t skip_to(uint64_t position) override { return position; }
   std::string end_text(const job::Job& job) override {
     return sse_event("", "end", dump_json(ending(job)));
   }
 };
 
+std::string stage_message(const job::StageStatus& stage, const job::Job& job) {
+  std::map<std::string_view, std::string_view> names;
+  for (const job::NodeOutcome& n : job.nodes) names[n.node] = n.name;
+  Json nodes = Json::array();
+  for (const std::string& id : stage.nodes) {
+    if (const auto name = names.find(id); name != names.end()) nodes.push_back(name->second);
+  }
+  return sse_event("", "stage",
+                   dump_json({{"name", stage.def.name},
+                              {"run", stage.run},
+                              {"state", to_word(stage.state)},
+                              {"nodes", nodes}}));
+}
+
 // Task events with `run` and `stage` added: one JSON a line, or as SSE.
-class TaskEvents : public RunWalker {
+class TaskEvents final : public RunWalker {
  public:
-  TaskEvents(Controller& c, std::string job, Cursor from, bool follow)
-      : RunWalker(c, std::move(job), "events.jsonl", std::move(from), follow), sse_(follow) {}
+  explicit TaskEvents(StreamRequest request) : RunWalker(request), sse_(request.follow) {}
 
  protected:
   std::string announce(const job::StageStatus& stage, const job::Job& job) override {
-    if (!sse_) return "";
-    Json nodes = Json::array();
-    for (const std::string& id : stage.nodes) {
-      if (const job::NodeOutcome* n = job.outcome(id)) nodes.push_back(n->name);
-    }
-    return sse_event("", "stage",
-                     dump_json({{"name", stage.def.name},
-                                {"run", stage.run},
-                                {"state", to_word(stage.state)},
-                                {"nodes", nodes}}));
+    return sse_ ? stage_message(stage, job) : "";
   }
 
-  std::string read(const fs::path& file, uint64_t offset, bool finished) const override {
-    return read_lines(file, offset, finished);
-  }
-
-  std::string render(const job::StageStatus& stage, const std::string& lines, bool) override {
+  Chunk render(const job::StageStatus& stage, const std::string& lines, uint64_t before,
+               uint64_t) override {
     std::string out;
+    uint64_t number = before;
     for (const std::string& line : split(lines, '\n', true)) {
-      if (++line_ <= skip_) continue;
+      if (++number <= skip_) continue;
       auto event = parse_json(line, "event");
       if (!event || !event->is_object()) continue;
       (*event)["run"] = stage.run;
       (*event)["stage"] = stage.def.name;
-      out += sse_ ? sse_event(fmt::format("{}:{}", stage.run, line_), "task", dump_json(*event))
+      out += sse_ ? sse_event(fmt::format("{}:{}", stage.run, number), "task", dump_json(*event))
                   : dump_json(*event) + "\n";
     }
-    return out;
+    return {shared(std::move(out)), 0, number};
   }
 
-  void skip_to(uint64_t position) override {
+  bool own() const override { return at().line < skip_; }
+  size_t longest() const override { return kLongestEvent; }
+  uint64_t skip_to(uint64_t position) override {
     skip_ = position;
-    line_ = 0;
+    return 0;
   }
   std::string end_text(const job::Job& job) override {
     return sse_event("", "end", dump_json(ending(job)));
   }
 
  private:
-  bool sse_;
-  uint64_t line_ = 0, skip_ = 0;
+  const bool sse_;
+  uint64_t skip_ = 0;
 };
 
-struct StreamRequest {
-  std::string job;
-  Cursor from;
-  bool follow = false;
-};
-
-Result<StreamRequest> read_request(const Controller& c, const Request& r) {
+Result<StreamRequest> read_request(const Controller& c, const std::shared_ptr<JobTails>& tails,
+                                   const char* file, const Request& r) {
   StreamRequest out;
   const auto job = c.find_job(r.param("id"));
   if (!job) return fail(job.error());
+  out.tails = tails;
   out.job = (*job)->id;
+  out.file = file;
   const auto follow = r.query_bool("follow");
   if (!follow) return fail(follow.error());
   out.follow = *follow;
@@ -293,26 +255,25 @@ Result<StreamRequest> read_request(const Controller& c, const Request& r) {
 }  // namespace
 
 void add_job_stream_routes(Router& router, Controller& c) {
+  const auto tails = std::make_shared<JobTails>(c);
   router.get("/v1/jobs/{id}/log",
-             [&c](const Request& r) -> Result<Response> {
+             [&c, tails](const Request& r) -> Result<Response> {
                if (auto gone = log_expired(c, r.param("id"))) return std::move(*gone);
-               auto q = read_request(c, r);
+               auto q = read_request(c, tails, "output.log", r);
                if (!q) return fail(q.error());
-               if (q->follow)
-                 return Response::sse(
-                     std::make_unique<FollowedLog>(c, q->job, "output.log", q->from, true));
-               return Response::streamed(
-                   "text/plain; charset=utf-8",
-                   std::make_unique<PlainLog>(c, q->job, "output.log", q->from, false));
+               if (q->follow) return Response::sse(std::make_unique<FollowedLog>(std::move(*q)));
+               return Response::streamed("text/plain; charset=utf-8",
+                                         std::make_unique<PlainLog>(std::move(*q)));
              },
              {"follow", "since"});
   router.get("/v1/jobs/{id}/events",
-             [&c](const Request& r) -> Result<Response> {
+             [&c, tails](const Request& r) -> Result<Response> {
                if (auto gone = log_expired(c, r.param("id"))) return std::move(*gone);
-               auto q = read_request(c, r);
+               auto q = read_request(c, tails, "events.jsonl", r);
                if (!q) return fail(q.error());
-               auto source = std::make_unique<TaskEvents>(c, q->job, q->from, q->follow);
-               if (q->follow) return Response::sse(std::move(source));
+               const bool follow = q->follow;
+               auto source = std::make_unique<TaskEvents>(std::move(*q));
+               if (follow) return Response::sse(std::move(source));
                return Response::streamed("application/x-ndjson", std::move(source));
              },
              {"follow", "since"});

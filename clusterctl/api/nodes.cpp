@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/body.h"
+#include "api/node_texts.h"
 #include "api/resources.h"
 #include "base/strings.h"
 #include "fleet/node_json.h"
@@ -20,12 +21,12 @@ std::string role_of(const fleet::Node& node, const catalog::Catalog& catalog) {
   return role ? std::string(fleet::word(*role)) : "";
 }
 
-Json view(const fleet::Node& node, const Controller& c) {
-  return fleet::to_json(node, role_of(node, c.catalog()));
+Json view(const fleet::Node& node, const catalog::Catalog& catalog) {
+  return fleet::to_json(node, role_of(node, catalog));
 }
 
 Response answer(const fleet::Node& node, const Controller& c, int status = 200) {
-  return Response::json(view(node, c), status)
+  return Response::json(view(node, c.catalog()), status)
       .with("ETag", etag(static_cast<int64_t>(node.resource_version)));
 }
 
@@ -40,6 +41,7 @@ Status known_word(const std::string& word, std::string_view what) {
 
 // The filters of a list, read once.
 struct Filter {
+  bool any = false;  // there is one
   std::string lifecycle, host_group, presence, capability;
   fleet::Selector selector;
 
@@ -55,6 +57,8 @@ struct Filter {
     auto selector = fleet::Selector::parse(request.query_string("selector"));
     if (!selector) return fail(selector.error());
     f.selector = std::move(*selector);
+    f.any = !f.lifecycle.empty() || !f.host_group.empty() || !f.presence.empty() ||
+            !f.capability.empty() || !request.query_string("selector").empty();
     return f;
   }
 
@@ -69,31 +73,36 @@ struct Filter {
   }
 };
 
-Result<Response> list(const Controller& c, const Request& request) {
+Result<Response> list(const Controller& c, NodeTexts& texts, const Request& request) {
   const auto filter = Filter::read(request);
   if (!filter) return fail(filter.error());
   const auto limit = request.query_int("limit", 10000, 1, 10000);
   if (!limit) return fail(limit.error());
   const std::string after = request.query_string("after");
   const auto fleet = c.fleet();
+  const bool whole =
+      !filter->any && after.empty() && fleet->nodes.size() <= static_cast<size_t>(*limit);
+  if (whole) return Response::json(texts.all(fleet));
   std::vector<const fleet::Node*> nodes;
   for (const auto& [id, node] : fleet->nodes) {
     if (node.name > after && filter->matches(node)) nodes.push_back(&node);
   }
   std::sort(nodes.begin(), nodes.end(),
             [](const fleet::Node* a, const fleet::Node* b) { return a->name < b->name; });
-  Json out{{"nodes", Json::array()}};
-  for (size_t i = 0; i < nodes.size() && i < static_cast<size_t>(*limit); ++i)
-    out["nodes"].push_back(view(*nodes[i], c));
-  if (nodes.size() > static_cast<size_t>(*limit))
-    out["next"] = nodes[static_cast<size_t>(*limit) - 1]->name;
-  return Response::json(out);
+  std::string next;
+  if (nodes.size() > static_cast<size_t>(*limit)) {
+    nodes.resize(static_cast<size_t>(*limit));
+    next = nodes.back()->name;
+  }
+  return Response::json(texts.list(nodes, next));
 }
 
 }  // namespace
 
 void add_node_routes(Router& router, Controller& c) {
-  router.get("/v1/nodes", [&c](const Request& r) { return list(c, r); },
+  const auto texts = std::make_shared<NodeTexts>(
+      [&c](const fleet::Node& node) { return dump_json(view(node, c.catalog())); });
+  router.get("/v1/nodes", [&c, texts](const Request& r) { return list(c, *texts, r); },
              {"lifecycle", "host_group", "presence", "capability", "selector", "limit", "after"});
   router.post("/v1/nodes", [&c](const Request& r) -> Result<Response> {
     auto body = json_body(r);

@@ -4,6 +4,7 @@
 
 #include "api/router.h"
 #include "controller/controller.h"
+#include "notify/notifier.h"
 
 namespace clusterctl::api {
 
@@ -21,6 +22,9 @@ void add_job_timeline_routes(Router& router, controller::Controller& controller)
 void add_global_routes(Router& router, controller::Controller& controller);
 void add_event_routes(Router& router, controller::Controller& controller);
 void add_meta_routes(Router& router, controller::Controller& controller, About about);
+// GET /v1/status, /v1/cluster, /v1/inventory, /v1/notifications. Null: nobody is notified.
+void add_cluster_routes(Router& router, controller::Controller& controller,
+                        const notify::Notifier* notifier);
 
 // 410 "log_expired" when the runs of that job are no longer kept; nullopt when they are, or when
 // there is no such job.
@@ -28,6 +32,7 @@ std::optional<Response> log_expired(const controller::Controller& controller,
                                     const std::string& job_ref);
 
 // All of them.
-void add_routes(Router& router, controller::Controller& controller, About about);
+void add_routes(Router& router, controller::Controller& controller, About about,
+                const notify::Notifier* notifier = nullptr);
 
 }  // namespace clusterctl::api

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "base/log.h"
 
@@ -17,9 +18,16 @@ constexpr size_t kMaxReceived = 64 << 10;  // what a client may say while it lis
 constexpr std::chrono::milliseconds kMinPoll{1};
 constexpr std::string_view kHeartbeat = ": heartbeat\n\n";
 
-std::string frame(std::string_view text, bool chunked) {
-  if (!chunked || text.empty()) return std::string(text);
-  return fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+void push(OutQueue& out, std::string text, bool chunked) {
+  if (text.empty()) return;
+  out.push(chunked ? fmt::format("{:x}\r\n{}\r\n", text.size(), text) : std::move(text));
+}
+
+void push(OutQueue& out, SharedText text, bool chunked) {
+  if (!text || text->empty()) return;
+  if (chunked) out.push(fmt::format("{:x}\r\n", text->size()));
+  out.push(std::move(text));
+  if (chunked) out.push(std::string("\r\n"));
 }
 
 }  // namespace
@@ -131,6 +139,7 @@ void StreamHub::take_mail() {
   for (const uint64_t id : woken) {
     const auto it = streams_.find(id);
     if (it != streams_.end() && !it->second.blocked) pump(id, it->second);
+    tell(id);
   }
 }
 
@@ -138,7 +147,7 @@ void StreamHub::open(NewStream fresh) {
   const uint64_t id = ++last_id_;
   Stream& stream = streams_[id];
   stream.fd = std::move(fresh.fd);
-  stream.out = std::move(fresh.head);
+  stream.out.push(std::move(fresh.head));
   stream.source = std::move(fresh.source);
   stream.chunked = fresh.chunked;
   stream.heartbeat = fresh.heartbeat;
@@ -164,12 +173,12 @@ void StreamHub::on_event(uint64_t id, uint32_t events) {
 
 void StreamHub::on_due(uint64_t id) {
   const auto it = streams_.find(id);
-  if (it == streams_.end()) return;
+  if (it == streams_.end()) return look(id);
   Stream& stream = it->second;
   const Steady now = options_.now();
   if (stream.blocked) return close(id);  // it took nothing for the whole write timeout
   if (stream.heartbeat && now >= stream.quiet_since + options_.heartbeat) {
-    stream.out += frame(kHeartbeat, stream.chunked);
+    push(stream.out, std::string(kHeartbeat), stream.chunked);
   }
   pump(id, stream);
 }
@@ -187,7 +196,7 @@ void StreamHub::pump(uint64_t id, Stream& stream) {
     if (stream.ended) return close(id);
     bool more = false;
     try {
-      more = step(stream);
+      more = step(id, stream);
     } catch (const std::exception& e) {
       log::error("a stream failed: {}", e.what());
       return close(id);
@@ -198,44 +207,83 @@ void StreamHub::pump(uint64_t id, Stream& stream) {
 }
 
 // Asks the source once; false: it has nothing now.
-bool StreamHub::step(Stream& stream) {
+bool StreamHub::step(uint64_t id, Stream& stream) {
   StreamStep step = stream.source->next();
   switch (step.kind) {
     case StreamStep::Kind::kData:
-      stream.out += frame(step.text, stream.chunked);
+      push(stream.out, std::move(step.text), stream.chunked);
+      push(stream.out, std::move(step.shared), stream.chunked);
       return true;
     case StreamStep::Kind::kEnd:
-      stream.out += frame(step.text, stream.chunked);
-      if (stream.chunked) stream.out += "0\r\n\r\n";
+      push(stream.out, std::move(step.text), stream.chunked);
+      if (stream.chunked) stream.out.push(std::string("0\r\n\r\n"));
       stream.ended = true;
       return true;
     case StreamStep::Kind::kIdle:
       // Never at once: a source that asks to be polled after 0 ms must not take the whole thread.
       if (step.poll_after) stream.poll_at = options_.now() + std::max(*step.poll_after, kMinPoll);
-      return false;
+      return step.topic && join(id, stream, std::move(step.topic));
   }
   return false;
 }
 
+// True when the topic was not watched until now: what came since the source looked would be missed,
+// so it has to look once more.
+bool StreamHub::join(uint64_t id, Stream& stream, std::shared_ptr<Topic> topic) {
+  const auto known = crowd_of_.find(topic.get());
+  if (known != crowd_of_.end() && known->second == stream.crowd) return false;
+  leave(id, stream);
+  const bool fresh = known == crowd_of_.end();
+  const uint64_t number = fresh ? ++last_id_ : known->second;
+  Crowd& crowd = crowds_[number];
+  crowd.members.insert(id);
+  stream.crowd = number;
+  if (!fresh) return false;
+  crowd.topic = std::move(topic);
+  crowd_of_[crowd.topic.get()] = number;
+  crowd.topic->start([box = mailbox_, number] { box->wake(number); });
+  if (const auto every = crowd.topic->poll()) deadlines_.set(number, options_.now() + *every);
+  return true;
+}
+
+void StreamHub::leave(uint64_t id, Stream& stream) {
+  const auto it = crowds_.find(std::exchange(stream.crowd, 0));
+  if (it == crowds_.end()) return;
+  it->second.members.erase(id);
+  if (!it->second.members.empty()) return;
+  it->second.topic->stop();
+  crowd_of_.erase(it->second.topic.get());
+  deadlines_.clear(it->first);
+  crowds_.erase(it);
+}
+
+// Asks a topic that has to be asked.
+void StreamHub::look(uint64_t number) {
+  const auto it = crowds_.find(number);
+  if (it == crowds_.end()) return;
+  const std::shared_ptr<Topic> topic = it->second.topic;
+  if (const auto every = topic->poll()) deadlines_.set(number, options_.now() + *every);
+  if (topic->changed()) tell(number);
+}
+
+void StreamHub::tell(uint64_t number) {
+  const auto it = crowds_.find(number);
+  if (it == crowds_.end()) return;
+  const std::vector<uint64_t> members(it->second.members.begin(), it->second.members.end());
+  for (const uint64_t id : members) {
+    const auto stream = streams_.find(id);
+    if (stream != streams_.end() && !stream->second.blocked) pump(id, stream->second);
+  }
+}
+
 // False when the client is gone. Sets `blocked` when it cannot take more now.
 bool StreamHub::flush(Stream& stream) {
-  while (stream.sent < stream.out.size()) {
-    const Steady now = options_.now();
-    const ssize_t n = send(stream.fd.get(), stream.out.data() + stream.sent,
-                           stream.out.size() - stream.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0) {
-      stream.sent += static_cast<size_t>(n);
-      stream.quiet_since = now;
-    } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      stream.blocked = true;
-      return true;
-    } else if (!(n < 0 && errno == EINTR)) {
-      return false;
-    }
-  }
-  stream.out.clear();
-  stream.sent = 0;
-  return true;
+  if (stream.out.empty()) return true;
+  bool progress = false;
+  const OutQueue::Sent sent = stream.out.send(stream.fd.get(), progress);
+  if (progress) stream.quiet_since = options_.now();
+  stream.blocked = sent == OutQueue::Sent::kBlocked;
+  return sent != OutQueue::Sent::kGone;
 }
 
 void StreamHub::schedule(uint64_t id, const Stream& stream) {
@@ -268,6 +316,7 @@ void StreamHub::close(uint64_t id) {
   if (it == streams_.end()) return;
   poller_.remove(it->second.fd.get());
   deadlines_.clear(id);
+  leave(id, it->second);
   streams_.erase(it);
   release();
 }

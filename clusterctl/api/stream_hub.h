@@ -1,11 +1,15 @@
 // Serves all endless answers of the daemon with one thread: pulls each StreamSource when its client
 // can take more, sends heartbeats, and notices clients that are gone. Knows nothing of requests; it
 // is handed a connected descriptor. All public members may be called from any thread.
+//
+// A client holds at most one step of its source, and steps that many get are shared. One that takes
+// nothing is not pulled; after the write timeout it is dropped.
 #pragma once
 
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,7 +22,7 @@
 namespace clusterctl::api {
 
 struct StreamOptions {
-  size_t max_streams = 500;
+  size_t max_streams = 2000;
   std::chrono::milliseconds heartbeat{15'000};
   std::chrono::milliseconds write_timeout{
       30'000};  // a client that takes nothing for so long is dropped
@@ -58,13 +62,18 @@ class StreamHub {
  private:
   struct Stream {
     Fd fd;
-    std::string out;
-    size_t sent = 0;
+    OutQueue out;
     std::unique_ptr<StreamSource> source;
     bool chunked = true, heartbeat = true, ended = false, blocked = false;
     size_t received = 0;
     Steady quiet_since{};  // last time something was sent
     std::optional<Steady> poll_at;
+    uint64_t crowd = 0;  // 0: none
+  };
+  // Streams that wait for the same.
+  struct Crowd {
+    std::shared_ptr<Topic> topic;
+    std::set<uint64_t> members;
   };
   struct Mailbox;
 
@@ -74,7 +83,11 @@ class StreamHub {
   void on_event(uint64_t id, uint32_t events);
   void on_due(uint64_t id);
   void pump(uint64_t id, Stream& stream);
-  bool step(Stream& stream);
+  bool step(uint64_t id, Stream& stream);
+  bool join(uint64_t id, Stream& stream, std::shared_ptr<Topic> topic);
+  void leave(uint64_t id, Stream& stream);
+  void look(uint64_t crowd);
+  void tell(uint64_t crowd);
   bool flush(Stream& stream);
   void schedule(uint64_t id, const Stream& stream);
   bool client_present(Stream& stream);
@@ -87,6 +100,8 @@ class StreamHub {
   std::thread thread_;
   // Below: only the thread.
   std::map<uint64_t, Stream> streams_;
+  std::map<uint64_t, Crowd> crowds_;  // numbered like streams
+  std::map<const Topic*, uint64_t> crowd_of_;
   Deadlines deadlines_;
   uint64_t last_id_ = 0;
 };

@@ -1,14 +1,21 @@
 #include "base/digest.h"
 
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/sha.h>
 
 #include <array>
 
 namespace clusterctl {
+namespace {
 
-std::string sha256_hex(std::string_view text) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+using Digest = std::array<unsigned char, SHA256_DIGEST_LENGTH>;
+
+const unsigned char* bytes(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
+std::string hex(const Digest& digest) {
   static constexpr std::string_view kHex = "0123456789abcdef";
   std::string out;
   for (unsigned char byte : digest) {
@@ -16,6 +23,21 @@ std::string sha256_hex(std::string_view text) {
     out += kHex[byte & 15];
   }
   return out;
+}
+
+}  // namespace
+
+std::string sha256_hex(std::string_view text) {
+  Digest digest;
+  SHA256(bytes(text), text.size(), digest.data());
+  return hex(digest);
+}
+
+std::string hmac_sha256_hex(std::string_view key, std::string_view text) {
+  Digest digest;
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), bytes(text), text.size(),
+       digest.data(), nullptr);
+  return hex(digest);
 }
 
 }  // namespace clusterctl

@@ -1,5 +1,5 @@
-// SHA-256 of a text as lower-case hexadecimal: fingerprints, and comparing tokens. Pure, any
-// thread.
+// SHA-256 as lower-case hexadecimal: of a text (fingerprints, comparing tokens), and keyed
+// (signatures). Pure, any thread.
 #pragma once
 
 #include <string>
@@ -8,5 +8,7 @@
 namespace clusterctl {
 
 std::string sha256_hex(std::string_view text);
+// HMAC-SHA256, RFC 2104.
+std::string hmac_sha256_hex(std::string_view key, std::string_view text);
 
 }  // namespace clusterctl

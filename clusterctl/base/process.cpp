@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -203,6 +204,15 @@ std::optional<uint64_t> process_start_time(pid_t pid) {
   const auto fields = split(trim(text->substr(name_end + 1)), ' ', true);
   if (fields.size() < 20) return std::nullopt;
   return std::stoull(fields[19]);
+}
+
+size_t raise_descriptor_limit(size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
+  if (limit.rlim_cur >= wanted) return limit.rlim_cur;
+  limit.rlim_cur = std::min<rlim_t>(wanted, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
 }  // namespace clusterctl

@@ -50,4 +50,8 @@ std::string boot_id();
 // of its number. nullopt: no such process.
 std::optional<uint64_t> process_start_time(pid_t pid);
 
+// Raises this process's limit of open files towards `wanted`, as far as it may; what it is then.
+// Programs that are started inherit it.
+size_t raise_descriptor_limit(size_t wanted);
+
 }  // namespace clusterctl

@@ -87,6 +87,11 @@ void Controller::add_events(Change& change, const fleet::Node& before, const fle
                    fmt::format("{} → {}", fleet::word(before.status.lifecycle),
                                fleet::word(after.status.lifecycle))));
   }
+  if (before.status.presence != after.status.presence) {
+    add(node_event("node.presence", after,
+                   fmt::format("{} → {}", fleet::word(before.status.presence),
+                               fleet::word(after.status.presence))));
+  }
   for (const fleet::Condition& c : after.status.conditions) {
     if (!fleet::has_condition(before.status, c.type))
       add(node_event("node.condition", after, c.type + ": " + c.reason));

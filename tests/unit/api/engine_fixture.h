@@ -106,6 +106,7 @@ class EngineTest : public testing::Test {
     ++handled_;
     if (request.target == "/stream") return Response::sse(std::make_unique<FeedSource>(feed_));
     if (request.target == "/big") return Response::text(std::string(8 << 20, 'b'));
+    if (request.target == "/shared") return Response::json(shared_);
     if (request.target == "/throw") throw std::runtime_error("secret detail");
     if (request.target == "/none") return Response::no_content();
     return Response::json({{"method", request.method},
@@ -125,6 +126,7 @@ class EngineTest : public testing::Test {
   EngineOptions options_;
   FakeSteady time_;
   std::shared_ptr<Feed> feed_ = std::make_shared<Feed>();
+  SharedText shared_ = std::make_shared<const std::string>("\"" + std::string(8 << 20, 's') + "\"");
   std::atomic<int> handled_{0};
   int port_ = 0;
   std::unique_ptr<HttpEngine> engine_;

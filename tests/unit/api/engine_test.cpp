@@ -99,6 +99,34 @@ TEST_F(EngineTest, CompressesOnlyWithGzip) {
   EXPECT_EQ(answer.body.size(), 8u << 20);
 }
 
+TEST_F(EngineTest, ASharedBodyIsSentWithoutACopyAndGoesWithItsClients) {
+  start();
+  auto client = tcp();
+  for (const char* more : {"", "Accept-Encoding: gzip\r\n"}) {
+    auto answer = client.ask(std::string("GET /shared HTTP/1.1\r\nHost: x\r\n") + more + "\r\n");
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.headers["content-type"], "application/json");
+    EXPECT_EQ(answer.headers.contains("content-encoding"), *more != 0);
+    if (*more == 0) {
+      EXPECT_EQ(answer.body, *shared_);
+    }
+  }
+  client.send("HEAD /shared HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(client.answer(true).headers["content-length"], std::to_string(shared_->size()));
+  EXPECT_EQ(client.ask(kGet).status, 200);
+  auto old = tcp();
+  old.send("GET /shared HTTP/1.0\r\n\r\n");
+  EXPECT_TRUE(old.receive_all().ends_with("s\""));
+  std::vector<RawClient> slow;
+  for (int i = 0; i < 20; ++i) {
+    slow.push_back(tcp());
+    slow.back().send("GET /shared HTTP/1.1\r\nHost: x\r\n\r\n");
+    ASSERT_TRUE(slow.back().readable(20'000));
+  }
+  slow.clear();
+  while (shared_.use_count() != 1) std::this_thread::yield();
+}
+
 TEST_F(EngineTest, ExceptionsAreNotShown) {
   start();
   auto client = tcp();

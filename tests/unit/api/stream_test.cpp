@@ -193,5 +193,140 @@ TEST_F(StreamTest, AClientThatTalksTooMuchIsDropped) {
   EXPECT_TRUE(feed_->wait_alive(0));
 }
 
+// A topic that a test feeds, and streams that wait for it.
+class Board final : public Topic {
+ public:
+  void start(std::function<void()> wake) override {
+    const std::lock_guard lock(mutex_);
+    wake_ = std::move(wake);
+    ++starts_;
+  }
+  void stop() override {
+    const std::lock_guard lock(mutex_);
+    wake_ = nullptr;
+    ++stops_;
+  }
+  std::optional<milliseconds> poll() const override { return poll_; }
+  bool changed() override {
+    const std::lock_guard lock(mutex_);
+    ++looks_;
+    return std::exchange(asked_, size_) != size_;
+  }
+
+  void write(const std::string& text, bool wake) {
+    std::function<void()> copy;
+    {
+      const std::lock_guard lock(mutex_);
+      text_ = std::make_shared<const std::string>(text);
+      size_ += 1;
+      copy = wake_;
+    }
+    if (wake && copy) copy();
+  }
+  std::pair<size_t, SharedText> now() {
+    const std::lock_guard lock(mutex_);
+    ++reads_;
+    return {size_, text_};
+  }
+  int count(int Board::*what) {
+    const std::lock_guard lock(mutex_);
+    return this->*what;
+  }
+
+  std::optional<milliseconds> poll_;
+  int starts_ = 0, stops_ = 0, looks_ = 0, reads_ = 0;
+
+ private:
+  std::mutex mutex_;
+  std::function<void()> wake_;
+  size_t size_ = 0, asked_ = 0;
+  SharedText text_;
+};
+
+class BoardSource final : public StreamSource {
+ public:
+  explicit BoardSource(std::shared_ptr<Board> board) : board_(std::move(board)) {}
+  StreamStep next() override {
+    const auto [size, text] = board_->now();
+    if (size == seen_) return StreamStep::idle(board_);
+    seen_ = size;
+    return StreamStep::data(text);
+  }
+
+ private:
+  const std::shared_ptr<Board> board_;
+  size_t seen_ = 0;
+};
+
+class TopicTest : public StreamTest {
+ protected:
+  Response handle(Request& request) override {
+    if (request.target == "/board") return Response::sse(std::make_unique<BoardSource>(board_));
+    return StreamTest::handle(request);
+  }
+  RawClient follow() {
+    auto client = tcp();
+    client.send("GET /board HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_TRUE(client.receive_until("\r\n\r\n"));
+    return client;
+  }
+  std::shared_ptr<Board> board_ = std::make_shared<Board>();
+};
+
+TEST_F(TopicTest, OneWakeReachesAllAndTheTopicEndsWithItsLastStream) {
+  start();
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 50; ++i) clients.push_back(follow());
+  while (board_->count(&Board::reads_) < 51) std::this_thread::yield();
+  for (int i = 0; i < 5; ++i) {
+    const std::string text = "data: news " + std::to_string(i) + "\n\n";
+    board_->write(text, true);
+    for (auto& client : clients) ASSERT_TRUE(client.receive_until(text));
+  }
+  EXPECT_EQ(board_->count(&Board::starts_), 1);
+  clients.clear();
+  wait_streams(0);
+  while (board_->count(&Board::stops_) == 0) std::this_thread::yield();
+  auto again = follow();
+  board_->write("data: again\n\n", true);
+  EXPECT_TRUE(again.receive_until("data: again\n\n"));
+}
+
+TEST_F(TopicTest, ATopicIsAskedOnceForAllOfItsStreams) {
+  use_fake_time();
+  board_->poll_ = milliseconds(100);
+  start();
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 50; ++i) clients.push_back(follow());
+  while (board_->count(&Board::reads_) < 51) std::this_thread::yield();
+  const int before = board_->count(&Board::looks_);
+  board_->write("data: grown\n\n", false);
+  advance(milliseconds(100));
+  for (auto& client : clients) ASSERT_TRUE(client.receive_until("data: grown\n\n"));
+  EXPECT_EQ(board_->count(&Board::looks_), before + 1);
+  const int reads = board_->count(&Board::reads_);
+  for (int i = 0; i < 3; ++i) {
+    advance(milliseconds(100));
+    while (board_->count(&Board::looks_) < before + 2 + i) std::this_thread::yield();
+  }
+  EXPECT_EQ(board_->count(&Board::reads_), reads) << "without news nobody reads";
+}
+
+TEST_F(TopicTest, OneThatDoesNotReadHoldsUpNobodyAndKeepsOneTextAtMost) {
+  start();
+  auto slow = follow(), fast = follow();
+  const std::string big(1 << 20, 'x');
+  for (int i = 0; i < 20; ++i) {
+    const std::string end = "end " + std::to_string(i) + "\n\n";
+    board_->write("data: " + big + end, true);
+    ASSERT_TRUE(fast.receive_until(end));
+    fast.buffer().clear();
+  }
+  EXPECT_EQ(engine_->streams(), 2u);
+  // What it gets when it reads again: what was under way, then the newest.
+  ASSERT_TRUE(slow.receive_until("end 19\n\n"));
+  EXPECT_LT(slow.buffer().size(), 8u << 20);
+}
+
 }  // namespace
 }  // namespace clusterctl::api
