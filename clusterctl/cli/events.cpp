@@ -23,9 +23,9 @@ class Events final : public Command {
     details =
         "One line an event: time, type, node, job, message. Types: node.added, node.updated, "
         "node.removed,\n"
-        "node.lifecycle, node.condition, node.presence, job.queued, job.started, job.stage, job.ended, "
-        "globals.updated,\n"
-        "daemon.started. With -f and -o json: one JSON object a line.";
+        "node.lifecycle, node.condition, node.presence, job.queued, job.started,\n"
+        "job.stage, job.ended, globals.updated, daemon.started. With -f and -o json: one JSON "
+        "object a line.";
   }
   void options(Options& o) override {
     o.flag("-f,--follow", follow_, "go on with what happens from now on");

@@ -60,5 +60,10 @@ def status_of(one):
     return value["VmRSS"] / 1024, value["VmHWM"] / 1024, value["Threads"]
 
 
+def cpu_seconds(pid):
+    fields = pathlib.Path("/proc/%d/stat" % pid).read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def load():
     return "load of the machine (1 min): %.2f on %d processors" % (os.getloadavg()[0], os.cpu_count())
