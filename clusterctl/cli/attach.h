@@ -18,6 +18,10 @@ Result<int> conclude(Session& session, const Json& job);
 // How it went for each node, as a table with the causes.
 std::string outcome_table(const Json& job);
 
+// Why a job does not move: behind which job it waits, on which node, since when; or that it is
+// paused. "": it runs or has ended.
+std::string waiting_line(const Json& job);
+
 bool is_final_state(const std::string& state);
 
 }  // namespace clusterctl::cli

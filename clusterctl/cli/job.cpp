@@ -3,6 +3,7 @@
 #include "base/strings.h"
 #include "cli/attach.h"
 #include "cli/command.h"
+#include "cli/job_control.h"
 #include "cli/session.h"
 #include "cli/text.h"
 #include "client/sse_reader.h"
@@ -22,6 +23,12 @@ std::string nodes_of(const Json& job) {
   return join(names, ",");
 }
 
+// The last column: what went wrong, or why it does not move.
+std::string standing_still(const Json& job) {
+  const std::string error = text(job, "error");
+  return error.empty() ? waiting_line(job) : error;
+}
+
 class JobLs final : public Command {
  public:
   JobLs() : Command("ls", "List jobs, the newest first") {
@@ -31,7 +38,7 @@ class JobLs final : public Command {
         "KIND,\n"
         "STATE (queued, running, paused, succeeded, failed, cancelled, interrupted), NODES, "
         "STARTED, TOOK,\n"
-        "and ERROR with the one line that says why.";
+        "and ERROR with the one line that says why, or for what it waits.";
   }
   void options(Options& o) override {
     o.value("--state", "STATE", state_, "only jobs in this state").choices = {
@@ -62,7 +69,7 @@ class JobLs final : public Command {
       }
       table.add({text(job, "id"), text(job, "kind"), text(job, "state"), nodes_of(job),
                  short_time(field(job, "started")),
-                 duration(field(job, "started"), field(job, "ended")), text(job, "error")});
+                 duration(field(job, "started"), field(job, "ended")), standing_still(job)});
     }
     if (!session.names_only()) session.terminal.out(table.render());
     return kExitOk;
@@ -104,17 +111,21 @@ class JobInspect final : public Command {
     row("Job", text(job, "id"));
     row("Title", text(job, "title"));
     row("State", text(job, "state") +
-                     (field(job, "cancel_requested") == true && !is_final_state(text(job, "state"))
-                          ? " (cancel requested)"
+                     (is_final_state(text(job, "state"))       ? ""
+                      : field(job, "cancel_requested") == true ? " (cancel requested)"
+                      : field(job, "pause_requested") == true && text(job, "state") == "running"
+                          ? " (pause requested)"
                           : ""));
     row("Asked by", text(job, "initiator"));
     row("Created", short_time(field(job, "created")));
     row("Started", short_time(field(job, "started")));
     row("Ended", short_time(field(job, "ended")));
     row("Took", duration(field(job, "started"), field(job, "ended")));
-    const Json& waiting = field(job, "waiting");
-    if (waiting.is_object())
-      row("Waits for", fmt::format("job {} on {}", text(waiting, "job"), text(waiting, "node")));
+    row("Waits", waiting_line(job));
+    row("Continues", text(job, "continues"));
+    row("Continued", text(job, "continued_by"));
+    if (field(job, "resumable_until").is_string())
+      row("Resumable", "until " + short_time(field(job, "resumable_until")));
     row("Error", text(job, "error"));
     row("Reason", text(job, "reason"));
     row("Hint", text(job, "hint"));
@@ -236,35 +247,6 @@ class JobWait final : public Command {
   std::string id_;
 };
 
-class JobCancel final : public Command {
- public:
-  JobCancel() : Command("cancel", "Stop a job at its next task") {
-    details = "What it began is cleaned up; clusterctl job wait shows how that ends.";
-  }
-  void options(Options& o) override {
-    o.argument("JOB", id_, "id, prefix of an id, or active");
-    o.flag("--now", now_, "do not wait for the running task: end Ansible at once");
-  }
-  Result<int> run(Session& session) override {
-    Json body = Json::object();
-    if (now_) body["now"] = true;
-    auto job = session.call("POST", path_of(id_) + "/cancel", std::move(body));
-    if (!job) return fail(job.error());
-    const std::string id = text(*job, "id");
-    if (session.structured()) {
-      session.data(*job);
-    } else {
-      session.line(session.names_only() ? id : fmt::format("job {} is being cancelled", id));
-      session.next("clusterctl job wait " + id);
-    }
-    return kExitOk;
-  }
-
- private:
-  std::string id_;
-  bool now_ = false;
-};
-
 }  // namespace
 
 Noun job_noun() {
@@ -273,7 +255,7 @@ Noun job_noun() {
   noun.commands.push_back(std::make_unique<JobInspect>());
   noun.commands.push_back(std::make_unique<JobLogs>());
   noun.commands.push_back(std::make_unique<JobWait>());
-  noun.commands.push_back(std::make_unique<JobCancel>());
+  for (CommandPtr& command : make_job_controls()) noun.commands.push_back(std::move(command));
   return noun;
 }
 
