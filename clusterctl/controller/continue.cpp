@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/log.h"
 #include "controller/controller.h"
@@ -49,8 +50,8 @@ Status Controller::check_free(const job::Job& old, const std::vector<std::string
   const auto now = state();
   for (const auto& [id, job] : now->jobs) {
     if (id == old.id) continue;
-    const bool since =
-        resume && !job::read_only(*job) && job->started && old.ended && *job->started >= *old.ended;
+    const bool since = resume && !job::read_only(*job) && job->started && old.ended &&
+                       std::tie(*job->started, id) > std::tie(*old.ended, old.id);
     if (job::is_final(job->state) && !since) continue;
     for (const std::string& node : nodes) {
       const job::NodeOutcome* n = job->outcome(node);

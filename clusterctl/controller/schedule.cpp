@@ -104,7 +104,7 @@ bool Controller::start_next() {
   const bool full = running >= deps_.settings.max_parallel_runs;
   for (const job::Job* job : open) {
     const bool resumed = job->state == job::State::kPaused && !job->pause.requested;
-    if (resumed && (!full || job::urgent(*job))) return end_pause(*job);
+    if (resumed && (!full || job::urgent(*job) || job->cancel_requested)) return end_pause(*job);
   }
   const auto conflicts = job::conflicts(open);
   for (size_t i = 0; i < open.size(); ++i) {

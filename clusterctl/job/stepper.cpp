@@ -246,6 +246,9 @@ bool Stepper::pause_wanted() const {
 }
 
 void Stepper::finish() {
+  const bool broke_off = job_.reason == "interrupted" || !job_.overrun.reason.empty();
+  if (broke_off && job_.hint.empty())
+    job_.hint = fmt::format("clusterctl job resume {} goes on from where it stopped", job_.id);
   auto changes = finish_job(job_, *c_.host.fleet(), c_.catalog, c_.clock.now());
   propose(std::move(changes), "job.ended",
           job_.error.empty() ? std::string(to_word(job_.state)) : job_.error);
