@@ -40,7 +40,9 @@ class FakeRuns final : public run::Runs {
   std::vector<std::pair<std::string, bool>> cancelled;
   std::atomic<bool> hold = false;  // runs then last until it is taken back, or they are cancelled
   bool deaf = false;               // while held, only a cancel at once ends a run
-  std::atomic<int> starts = 0;     // for a test that waits for one
+  // Called from the runs' threads when a run begins (again, after a restart) and when it has ended.
+  std::function<void(const run::RunSpec&)> on_begin, on_end;
+  std::atomic<int> starts = 0;         // for a test that waits for one
   std::atomic<int64_t> last_sign = 0;  // what last_output() says, ms
 
   Status prepare(const run::RunSpec& spec) override {
@@ -68,9 +70,11 @@ class FakeRuns final : public run::Runs {
     const run::RunSpec spec = of(id);
     Script script = scripts[spec.stage];
     if (script.before) script.before();
+    if (on_begin) on_begin(spec);
     while (hold && !stop.stop_requested() && !was_cancelled(id)) std::this_thread::yield();
     if (stop.stop_requested()) return {run::Phase::kRunning, std::nullopt};
     if (was_cancelled(id)) script.cancelled = true;
+    if (on_end) on_end(spec);
     if (!script.silent) emit(spec, script, on_line);
     if (script.interrupted) return {run::Phase::kInterrupted, std::nullopt};
     run::Exit exit;
@@ -124,6 +128,9 @@ class FakeRuns final : public run::Runs {
   }
   std::vector<std::string> targets(const std::string& stage) const {
     return hosts_of(inventory(stage), "clusterctl_targets");
+  }
+  static std::vector<std::string> targets(const run::RunSpec& spec) {
+    return hosts_of(Json::parse(spec.files.inventory), "clusterctl_targets");
   }
 
  private:
