@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "base/strings.h"
 #include "base/yaml.h"
+#include "controller/capacity.h"
 
 namespace clusterctl {
 namespace {
@@ -122,6 +125,13 @@ Status read_tcp(const std::string& text, DaemonConfig& out) {
   return {};
 }
 
+int runs_of_this_machine() {
+  std::ostringstream meminfo;
+  meminfo << std::ifstream("/proc/meminfo").rdbuf();
+  return controller::default_parallel_runs(std::thread::hardware_concurrency(),
+                                           controller::available_memory(meminfo.str()));
+}
+
 Result<DaemonConfig> decode(const Json& document) {
   DaemonConfig out;
   Status status;
@@ -146,7 +156,7 @@ Result<DaemonConfig> decode(const Json& document) {
   ssh.text("user", out.ssh_user);
   ssh.text("private_key", out.ssh_private_key);
   Section jobs(document, "jobs", {"max_parallel_runs", "keep"}, status);
-  out.max_parallel_runs = static_cast<int>(std::max(2U, std::thread::hardware_concurrency()));
+  out.max_parallel_runs = runs_of_this_machine();
   jobs.number("max_parallel_runs", out.max_parallel_runs, 1, 1000);
   jobs.number("keep", out.keep_jobs, 10, 100000);
   Section logs(document, "logs", {"keep_jobs", "keep_days", "max_bytes"}, status);

@@ -12,8 +12,15 @@ namespace {
 
 using controller::Controller;
 
+std::optional<job::Conflict> waiting_of(const job::Job& job,
+                                        const std::map<std::string, job::Conflict>& waiting) {
+  const auto it = waiting.find(job.id);
+  return it == waiting.end() ? std::nullopt : std::optional(it->second);
+}
+
 Response answer(const job::Job& job, const Controller& c, int status = 200) {
-  return Response::json(job::to_json(job, *c.fleet(), c.waiting_for(job)), status)
+  const auto now = c.state();
+  return Response::json(job::to_json(job, *now->fleet, waiting_of(job, c.waiting(*now))), status)
       .with("ETag", etag(static_cast<int64_t>(job.resource_version)));
 }
 
@@ -39,6 +46,7 @@ Result<Response> list(const Controller& c, const Request& request) {
     if (!node) return fail(node.error());
     node_id = (*node)->id;
   }
+  const auto waiting = c.waiting(*now);
   Json out{{"jobs", Json::array()}};
   for (auto it = now->jobs.rbegin();
        it != now->jobs.rend() && out["jobs"].size() < static_cast<size_t>(*limit); ++it) {
@@ -46,7 +54,7 @@ Result<Response> list(const Controller& c, const Request& request) {
     if (!state.empty() && to_word(job.state) != state) continue;
     if (!kind.empty() && job.kind != kind) continue;
     if (!node_id.empty() && !job.outcome(node_id)) continue;
-    out["jobs"].push_back(job::to_json(job, *now->fleet, c.waiting_for(job)));
+    out["jobs"].push_back(job::to_json(job, *now->fleet, waiting_of(job, waiting)));
   }
   return Response::json(out);
 }
@@ -73,6 +81,54 @@ Result<Response> cancel(Controller& c, const Request& request) {
   return answer(*job, c, 202);
 }
 
+Result<Response> pause(Controller& c, const Request& request) {
+  auto body = json_body(request, true);
+  if (!body) return fail(body.error());
+  if (auto ok = check_keys(*body, {}, "a pause request"); !ok) return fail(ok.error());
+  auto job = c.pause_job(request.param("id"));
+  if (!job) return fail(job.error());
+  return answer(*job, c, 202);
+}
+
+Result<Response> continued(Controller& c, const Request& request, const Json& body,
+                           const job::Selection& what) {
+  const auto dry_run = get_bool(body, "dry_run");
+  if (!dry_run) return fail(dry_run.error());
+  auto accepted = c.continue_job(request.param("id"), what, *dry_run, request.identity.name);
+  if (!accepted) return fail(accepted.error());
+  if (!accepted->job) return Response::json({{"plan", accepted->plan}, {"nodes", accepted->nodes}});
+  return answer(*accepted->job, c, 202).with("Location", "/v1/jobs/" + accepted->job->id);
+}
+
+// A pause is taken back; of a job that ended badly a new one goes on.
+Result<Response> resume(Controller& c, const Request& request) {
+  auto body = json_body(request, true);
+  if (!body) return fail(body.error());
+  if (auto ok = check_keys(*body, {"dry_run"}, "a resume request"); !ok) return fail(ok.error());
+  const auto found = c.find_job(request.param("id"));
+  if (!found) return fail(found.error());
+  job::Selection what;
+  what.resume = true;
+  if (is_final((*found)->state)) return continued(c, request, *body, what);
+  auto job = c.resume_job((*found)->id);
+  if (!job) return fail(job.error());
+  return answer(*job, c, 202);
+}
+
+Result<Response> retry(Controller& c, const Request& request) {
+  auto body = json_body(request, true);
+  if (!body) return fail(body.error());
+  if (auto ok = check_keys(*body, {"failed", "untouched", "dry_run"}, "a retry request"); !ok)
+    return fail(ok.error());
+  const auto failed = get_bool(*body, "failed"), untouched = get_bool(*body, "untouched");
+  if (!failed) return fail(failed.error());
+  if (!untouched) return fail(untouched.error());
+  job::Selection what;
+  what.failed = *failed || !*untouched;
+  what.untouched = *untouched;
+  return continued(c, request, *body, what);
+}
+
 }  // namespace
 
 void add_job_routes(Router& router, Controller& c) {
@@ -85,6 +141,9 @@ void add_job_routes(Router& router, Controller& c) {
     return answer(**job, c);
   });
   router.post("/v1/jobs/{id}/cancel", [&c](const Request& r) { return cancel(c, r); });
+  router.post("/v1/jobs/{id}/pause", [&c](const Request& r) { return pause(c, r); });
+  router.post("/v1/jobs/{id}/resume", [&c](const Request& r) { return resume(c, r); });
+  router.post("/v1/jobs/{id}/retry", [&c](const Request& r) { return retry(c, r); });
   add_job_stream_routes(router, c);
   add_job_timeline_routes(router, c);
 }

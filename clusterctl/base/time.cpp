@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "base/strings.h"
+
 namespace clusterctl {
 namespace {
 
@@ -53,6 +55,24 @@ Result<Time> parse_time(std::string_view s) {
     return fail(Code::kInvalid, "bad_time", fmt::format("\"{}\" is not an RFC 3339 UTC time", s),
                 "write 2026-11-30T10:26:02Z");
   return Time{sys_days{ymd} + hours{h} + minutes{mi} + seconds{sec} + milliseconds{ms}};
+}
+
+Result<std::chrono::seconds> parse_duration(std::string_view text) {
+  constexpr std::string_view kUnits = "smhd";
+  constexpr int64_t kSeconds[] = {1, 60, 3600, 86400};
+  constexpr int64_t kMax = 365 * 86400;
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, ec] = std::from_chars(text.data(), end, number);
+  const bool digits = ec == std::errc() && text.front() != '-';
+  const size_t unit = rest == end ? 0 : rest + 1 == end ? kUnits.find(*rest) : kUnits.npos;
+  if (!digits || unit == kUnits.npos || number < 1 || number > kMax / kSeconds[unit]) {
+    return fail(Code::kInvalid, "bad_duration",
+                fmt::format("\"{}\" is no time from a second to 365 days",
+                            one_line(truncate_utf8(text, 64))),
+                "write 90s, 10m, 2h or 1d");
+  }
+  return std::chrono::seconds(number * kSeconds[unit]);
 }
 
 std::string format_duration(std::chrono::milliseconds d) {

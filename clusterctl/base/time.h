@@ -13,6 +13,9 @@ namespace clusterctl {
 std::string format_time(Time t);
 Result<Time> parse_time(std::string_view text);
 
+// "90", "90s", "10m", "2h", "1d": at least a second, at most 365 days. kInvalid "bad_duration".
+Result<std::chrono::seconds> parse_duration(std::string_view text);
+
 // "43s", "2m05s", "1h02m": for people.
 std::string format_duration(std::chrono::milliseconds d);
 

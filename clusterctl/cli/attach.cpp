@@ -94,13 +94,6 @@ Result<Json> get_patiently(Session& session, const std::string& path) {
   }
 }
 
-void say_where_it_waits(const Json& job, View& view) {
-  const Json& waiting = field(job, "waiting");
-  if (text(job, "state") != "queued" || !waiting.is_object()) return;
-  view.append(
-      fmt::format("queued: waiting for job {} on {}", text(waiting, "job"), text(waiting, "node")));
-}
-
 int detached(Session& session, const std::string& id) {
   session.terminal.err(fmt::format(
       "\ndetached; the job goes on\n"
@@ -116,7 +109,11 @@ Result<int> follow_job(Session& session, const std::string& id, const std::strin
   Progress progress(names);
   View view(session, progress);
   view.append(fmt::format("job {}: {}", id, text(job, "title")));
-  say_where_it_waits(job, view);
+  const std::string state = text(job, "state");
+  if (const std::string waits = waiting_line(job); !waits.empty() && state == "queued")
+    view.append("queued: " + waits);
+  if (state == "paused")
+    view.append(fmt::format("paused; clusterctl job resume {} lets it go on", id));
   Watch watch(session.terminal);
   client::Follow what;
   what.request.path = path + "/events";
@@ -164,6 +161,20 @@ std::string next_step(const Json& job) {
 bool is_final_state(const std::string& state) {
   return state == "succeeded" || state == "failed" || state == "cancelled" ||
          state == "interrupted";
+}
+
+std::string waiting_line(const Json& job) {
+  const Json& waiting = field(job, "waiting");
+  const std::string state = text(job, "state");
+  if (!waiting.is_object()) {
+    return state == "paused" ? "paused since " + short_time(field(job, "paused")) : "";
+  }
+  const std::string holder = text(waiting, "job"), reason = text(waiting, "reason");
+  std::string out = "waiting for job " + holder + " on " + text(waiting, "node");
+  if (reason == "managers") out = "waiting for job " + holder + ", which changes managers";
+  if (reason == "parallel_runs") out = "waiting for a free place (jobs.max_parallel_runs)";
+  const std::string since = short_time(field(waiting, "since"));
+  return since.empty() ? out : out + " since " + since;
 }
 
 Result<int> conclude(Session& session, const Json& job) {

@@ -15,6 +15,10 @@ Result<int> attach(Session& session, const std::string& job_id);
 // The outcome of a job that has ended; same answers.
 Result<int> conclude(Session& session, const Json& job);
 
+// Why a job does not move: behind which job it waits, on which node, since when; or that it is
+// paused. "": it runs or has ended.
+std::string waiting_line(const Json& job);
+
 bool is_final_state(const std::string& state);
 
 }  // namespace clusterctl::cli

@@ -3,6 +3,7 @@
 #include "base/strings.h"
 #include "cli/attach.h"
 #include "cli/command.h"
+#include "cli/job_control.h"
 #include "cli/job_view.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -23,6 +24,12 @@ std::string nodes_of(const Json& job) {
   return join(names, ",");
 }
 
+// The last column: what went wrong, or why it does not move.
+std::string standing_still(const Json& job) {
+  const std::string error = text(job, "error");
+  return error.empty() ? waiting_line(job) : error;
+}
+
 class JobLs final : public Command {
  public:
   JobLs() : Command("ls", "List jobs, the newest first") {
@@ -32,7 +39,7 @@ class JobLs final : public Command {
         "KIND,\n"
         "STATE (queued, running, paused, succeeded, failed, cancelled, interrupted), NODES, "
         "STARTED, TOOK,\n"
-        "and ERROR with the one line that says why.";
+        "and ERROR with the one line that says why, or for what it waits.";
   }
   void options(Options& o) override {
     o.value("--state", "STATE", state_, "only jobs in this state").choices = {
@@ -63,7 +70,7 @@ class JobLs final : public Command {
       }
       table.add({text(job, "id"), text(job, "kind"), text(job, "state"), nodes_of(job),
                  short_time(field(job, "started")),
-                 duration(field(job, "started"), field(job, "ended")), text(job, "error")});
+                 duration(field(job, "started"), field(job, "ended")), standing_still(job)});
     }
     if (!session.names_only()) session.terminal.out(table.render());
     return kExitOk;
@@ -224,35 +231,6 @@ class JobWait final : public Command {
   std::string id_;
 };
 
-class JobCancel final : public Command {
- public:
-  JobCancel() : Command("cancel", "Stop a job at its next task") {
-    details = "What it began is cleaned up; clusterctl job wait shows how that ends.";
-  }
-  void options(Options& o) override {
-    o.argument("JOB", id_, "id, prefix of an id, or active");
-    o.flag("--now", now_, "do not wait for the running task: end Ansible at once");
-  }
-  Result<int> run(Session& session) override {
-    Json body = Json::object();
-    if (now_) body["now"] = true;
-    auto job = session.call("POST", path_of(id_) + "/cancel", std::move(body));
-    if (!job) return fail(job.error());
-    const std::string id = text(*job, "id");
-    if (session.structured()) {
-      session.data(*job);
-    } else {
-      session.line(session.names_only() ? id : fmt::format("job {} is being cancelled", id));
-      session.next("clusterctl job wait " + id);
-    }
-    return kExitOk;
-  }
-
- private:
-  std::string id_;
-  bool now_ = false;
-};
-
 }  // namespace
 
 Noun job_noun() {
@@ -261,7 +239,7 @@ Noun job_noun() {
   noun.commands.push_back(std::make_unique<JobInspect>());
   noun.commands.push_back(std::make_unique<JobLogs>());
   noun.commands.push_back(std::make_unique<JobWait>());
-  noun.commands.push_back(std::make_unique<JobCancel>());
+  for (CommandPtr& command : make_job_controls()) noun.commands.push_back(std::move(command));
   return noun;
 }
 

@@ -49,10 +49,15 @@ std::string now_line(const Json& current) {
 
 void head(const Json& job, const Json& timeline, Rows& rows) {
   const bool ended = is_final_state(text(job, "state"));
-  const bool asked = field(job, "cancel_requested") == true && !ended;
+  std::string asked;
+  if (field(job, "cancel_requested") == true && !ended) {
+    asked = " (cancel requested)";
+  } else if (field(job, "pause_requested") == true && text(job, "state") == "running") {
+    asked = " (pause requested)";
+  }
   rows.add("Job", text(job, "id"));
   rows.add("Title", text(job, "title"));
-  rows.add("State", text(job, "state") + (asked ? " (cancel requested)" : ""));
+  rows.add("State", text(job, "state") + asked);
   rows.add("Asked by", text(job, "initiator"));
   rows.add("Created", short_time(field(job, "created")));
   rows.add("Started", short_time(field(job, "started")));
@@ -63,9 +68,11 @@ void head(const Json& job, const Json& timeline, Rows& rows) {
     rows.add("Now", now_line(field(timeline, "current")));
     rows.add("Silence", took(field(timeline, "silence_ms")));
   }
-  const Json& waiting = field(job, "waiting");
-  if (waiting.is_object())
-    rows.add("Waits for", fmt::format("job {} on {}", text(waiting, "job"), text(waiting, "node")));
+  rows.add("Waits", waiting_line(job));
+  rows.add("Continues", text(job, "continues"));
+  rows.add("Continued", text(job, "continued_by"));
+  if (field(job, "resumable_until").is_string())
+    rows.add("Resumable", "until " + short_time(field(job, "resumable_until")));
   rows.add("Error", text(job, "error"));
   rows.add("Reason", text(job, "reason"));
   rows.add("Hint", text(job, "hint"));

@@ -82,6 +82,9 @@ class NodeWork final : public Command {
     o.list("-e,--extra-vars", "JSON", extra_vars_,
            "Ansible variables of this job, a JSON object or @FILE; they win over all others");
     o.list("--var", "K=VALUE", vars_, "one such variable; VALUE is JSON or text");
+    o.value("--timeout", "DUR", timeout_, "stop the job when it takes longer: 90s, 10m, 2h");
+    o.value("--silence-timeout", "DUR", silence_,
+            "stop the job when Ansible gives no sign of life for so long");
     o.flag("--plan", plan_, "only show what would be done");
     o.flag("--detach", detach_, "do not wait: print the job's id");
     o.flag("--if-busy-refuse", refuse_busy_,
@@ -154,6 +157,8 @@ class NodeWork final : public Command {
     put("capabilities", capabilities_);
     put("availability", availability_);
     put("level", level_);
+    put("timeout", timeout_);
+    put("silence_timeout", silence_);
     const auto set = [&body](const char* key, bool value) {
       if (value) body[key] = true;
     };
@@ -226,7 +231,7 @@ class NodeWork final : public Command {
 
   bool commission_ = false, decommission_ = false;
   std::vector<std::string> names_, capabilities_, extra_vars_, vars_;
-  std::string selector_, group_, availability_, level_;
+  std::string selector_, group_, availability_, level_, timeout_, silence_;
   bool keep_ = false, powered_off_ = false, force_ = false, outage_ = false;
   bool plan_ = false, detach_ = false, refuse_busy_ = false, yes_ = false;
 };

@@ -1,4 +1,4 @@
-// Accepting and cancelling work: from a request to a queued job, all problems first, nothing
+// Accepting work: from a request to a queued job, all problems first, nothing
 // changed by a refusal.
 #include <fmt/format.h>
 
@@ -74,7 +74,7 @@ Result<Accepted> Controller::create_job(const Json& body, const std::string& ini
                     fmt::format("this Idempotency-Key was used for job {} ({})", id, job->kind),
                     "use a new key for another request");
       }
-      return Accepted{*job, {}, true};
+      return Accepted{*job, {}, {}, true};
     }
   }
   if (!request->dry_run) {
@@ -82,26 +82,25 @@ Result<Accepted> Controller::create_job(const Json& body, const std::string& ini
   }
   auto plan = plan::make_plan(*now->fleet, deps_.catalog, *request);
   if (!plan) return fail(plan.error());
-  if (request->dry_run) return Accepted{std::nullopt, plan::to_json(*plan, *now->fleet), false};
+  if (request->dry_run) return Accepted{std::nullopt, plan::to_json(*plan, *now->fleet), {}, false};
   *request = plan::pinned(*request, *plan,
                           *now->fleet);  // what is meant now, also when the job starts later
   if (auto ok = check_busy(*now, *request); !ok) return fail(ok.error());
-  auto job = accept(*request, *plan, initiator, key, digest);
+  auto job = accept(*request, *plan, {initiator, key, digest});
   if (!job) return fail(job.error());
-  return Accepted{std::move(*job), {}, false};
+  return Accepted{std::move(*job), {}, {}, false};
 }
 
 Result<job::Job> Controller::accept(const plan::Request& request, const plan::Plan& plan,
-                                    const std::string& initiator, const std::string& key,
-                                    const std::string& digest) {
+                                    const Origin& origin) {
   const auto snapshot = fleet();
   job::Job job;
   job.id = deps_.ids.ulid();
   job.kind = plan.kind;
   job.title = plan.title;
-  job.initiator = initiator;
-  job.idempotency_key = key;
-  job.request_digest = digest;
+  job.initiator = origin.initiator;
+  job.idempotency_key = origin.key;
+  job.request_digest = origin.digest;
   job.request = request;
   job.created = deps_.clock.now();
   job.roles = plan.roles;
@@ -111,9 +110,12 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
   for (const plan::Stage& stage : plan.stages) job.stages.push_back(pending(stage));
 
   Change change;
-  auto vars = hide(request.vars, "job." + job.id, change);
-  if (!vars) return fail(vars.error());
-  job.request.vars = std::move(*vars);
+  if (!origin.continues) {
+    auto vars = hide(request.vars, "job." + job.id, change);
+    if (!vars) return fail(vars.error());
+    job.request.vars = std::move(*vars);
+    job.continuation.keeps_secrets = !change.secrets.empty();
+  }
   for (const std::string& id : plan.targets) {
     const fleet::Node& before = snapshot->nodes.at(id);
     job::NodeOutcome outcome;
@@ -131,40 +133,10 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
     spec.availability = wanted->second.availability;
     if (fleet::set_spec(after, std::move(spec))) change.nodes[id] = std::move(after);
   }
+  if (origin.continues) take_over(job, origin, change);
   change.jobs[job.id] = job;
   change.events.push_back({0, {}, "job.queued", "", job.id, job.title});
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
-  return job;
-}
-
-Result<job::Job> Controller::cancel_job(std::string_view ref, bool now_wanted) {
-  const auto found = find_job(ref);
-  if (!found) return fail(found.error());
-  MutexLock lock(mutex_);
-  const auto current_job = current((*found)->id);
-  if (!current_job || job::is_final(current_job->state)) {
-    return fail(Code::kConflict, "ended",
-                fmt::format("job {} has ended: {}", (*found)->id, to_word((*found)->state)));
-  }
-  job::Job job = *current_job;
-  job.cancel_requested = true;
-  job.cancel_now = job.cancel_now || now_wanted;
-  ++job.resource_version;
-  Change change;
-  change.events.push_back(
-      {0, {}, "job.stage", "", job.id, now_wanted ? "cancel now requested" : "cancel requested"});
-  if (job.state == job::State::kQueued) {  // nothing was begun: it ends here
-    job.reason = "cancelled";
-    job.error = "cancelled before it started";
-    end_unstarted(job, job::State::kCancelled, change);
-  }
-  change.jobs[job.id] = job;
-  if (auto done = commit(std::move(change)); !done) return fail(done.error());
-  for (const job::StageStatus& stage : job.stages) {
-    if (stage.run.empty() || stage.closing || is_final(stage.state)) continue;
-    if (auto asked = deps_.runs.cancel(stage.run, job.cancel_now); !asked)
-      return fail(asked.error());
-  }
   return job;
 }
 
@@ -185,14 +157,7 @@ void Controller::end_unstarted(job::Job& job, job::State final_state, Change& ch
     spec.availability = undo.availability;
     if (fleet::set_spec(node, std::move(spec))) change.nodes[id] = std::move(node);
   }
-  forget_job_secrets(job, change);
   change.events.push_back({0, {}, "job.ended", "", job.id, job.error});
-}
-
-void Controller::forget_job_secrets(const job::Job& job, Change& change) {
-  for (const std::string& name : secret_references(job.request.vars)) {
-    if (name.starts_with("job." + job.id)) change.secrets[name] = std::nullopt;
-  }
 }
 
 }  // namespace clusterctl::controller

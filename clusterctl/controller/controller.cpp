@@ -252,17 +252,27 @@ Result<std::shared_ptr<const job::Job>> Controller::find_job(std::string_view re
   return first->second;
 }
 
-std::optional<job::Conflict> Controller::waiting_for(const job::Job& job) const {
-  if (job.state != job::State::kQueued) return std::nullopt;
-  const auto now = state();
+std::map<std::string, job::Conflict> Controller::waiting(const State& now) const {
   std::vector<const job::Job*> open;
-  size_t index = 0;
-  for (const auto& [id, other] : now->jobs) {
-    if (job::is_final(other->state)) continue;
-    if (id == job.id) index = open.size();
-    open.push_back(other.get());
+  int running = 0;
+  for (const auto& [id, job] : now.jobs) {
+    if (job::is_final(job->state)) continue;
+    open.push_back(job.get());
+    running += job->state == job::State::kRunning && !job::urgent(*job);
   }
-  return index < open.size() ? job::blocked_by(open, index) : std::nullopt;
+  const bool full = running >= deps_.settings.max_parallel_runs;
+  const auto conflicts = job::conflicts(open);
+  std::map<std::string, job::Conflict> out;
+  for (size_t i = 0; i < open.size(); ++i) {
+    const job::Job& job = *open[i];
+    const bool resumed = job.state == job::State::kPaused && !job.pause.requested;
+    if (conflicts[i]) {
+      out[job.id] = *conflicts[i];
+    } else if (full && (resumed || job.state == job::State::kQueued) && !job::urgent(job)) {
+      out[job.id] = {"", "", "parallel_runs"};
+    }
+  }
+  return out;
 }
 
 std::optional<job::Job> Controller::current(const std::string& job_id) const {

@@ -19,6 +19,7 @@
 #include "controller/event_log.h"
 #include "controller/secrets.h"
 #include "controller/writer.h"
+#include "job/continue.h"
 #include "job/host.h"
 #include "job/locks.h"
 #include "run/runs.h"
@@ -28,9 +29,9 @@ namespace clusterctl::controller {
 
 struct Settings {
   std::string cluster_name =
-      "default";  // of a new cluster; later changes go through the cluster record
-  int max_parallel_runs = 2;
-  size_t keep_jobs = 500;  // ended jobs kept, with their logs
+      "default";              // of a new cluster; later changes go through the cluster record
+  int max_parallel_runs = 2;  // urgent jobs (job/locks.h) do not count
+  size_t keep_jobs = 500;     // ended jobs kept, with their logs
   job::RunDefaults run_defaults;
   std::chrono::milliseconds store_retry{1000};  // after the store refused a step
 };
@@ -48,8 +49,18 @@ struct Deps {
 // What create_job answers: the job, or for a dry run the plan.
 struct Accepted {
   std::optional<job::Job> job;
-  Json plan;              // of a dry run
-  bool repeated = false;  // the same Idempotency-Key had made this job before
+  Json plan;                            // of a dry run
+  std::vector<std::string> nodes = {};  // of a dry run of continue_job: names of those it takes
+  bool repeated = false;                // the same Idempotency-Key had made this job before
+};
+
+// Where a new job comes from.
+struct Origin {
+  std::string initiator;
+  std::string key = "";     // Idempotency-Key
+  std::string digest = "";  // of the request as sent
+  const job::Job* continues = nullptr;
+  job::Selection what = {};  // of a job that is continued
 };
 
 // Versions of the record that the caller accepts; nullopt: any.
@@ -82,10 +93,19 @@ class Controller final : public job::Host {
 
   Result<Accepted> create_job(const Json& body, const std::string& initiator,
                               const std::string& idempotency_key);
+  // Also of a job that waits or is paused. A job that was cancelled already is answered as it is.
   Result<job::Job> cancel_job(std::string_view ref, bool now);
+  // Stops a running job at the next gate between stages; it keeps its locks.
+  Result<job::Job> pause_job(std::string_view ref);
+  // Takes a pause back: the job goes on as soon as there is a place for it.
+  Result<job::Job> resume_job(std::string_view ref);
+  // A new job that goes on from one that ended badly; what it would be when `dry_run`.
+  Result<Accepted> continue_job(std::string_view ref, const job::Selection& what, bool dry_run,
+                                const std::string& initiator);
   // Id, unambiguous prefix of at least 4 characters, "last" or "active".
   Result<std::shared_ptr<const job::Job>> find_job(std::string_view ref) const;
-  std::optional<job::Conflict> waiting_for(const job::Job& job) const;
+  // What the jobs that wait, wait for, by job id.
+  std::map<std::string, job::Conflict> waiting(const State& state) const;
 
   // job::Host, for steppers.
   std::shared_ptr<const fleet::Snapshot> fleet() const override { return state()->fleet; }
@@ -101,18 +121,25 @@ class Controller final : public job::Host {
   static void forget_secrets(const State& now, const std::set<std::string>& names,
                              const std::string& owner, Change& change);
   Result<job::Job> accept(const plan::Request& request, const plan::Plan& plan,
-                          const std::string& initiator, const std::string& idempotency_key,
-                          const std::string& digest) REQUIRES(mutex_);
+                          const Origin& origin) REQUIRES(mutex_);
+  Accepted preview(plan::Plan plan, const Origin& origin) const;
+  void take_over(job::Job& job, const Origin& origin, Change& change) const;
+  Status check_free(const job::Job& old, const std::vector<std::string>& nodes, bool resume) const;
   Status check_busy(const State& state, const plan::Request& request) const;
   void add_events(Change& change, const fleet::Node& before, const fleet::Node& after,
                   const std::string& job) const;
 
   void end_unstarted(job::Job& job, job::State final_state, Change& change) REQUIRES(mutex_);
-  static void forget_job_secrets(const job::Job& job, Change& change);
+  static void forget_job_secrets(job::Job& job, Change& change);
+  void expire_secrets() REQUIRES(mutex_);
 
+  Status ask_to_end(const job::Job& job);
+  void check_limits() REQUIRES(mutex_);
   void schedule(std::stop_token stop);
   bool start_next() REQUIRES(mutex_);
   bool begin(const job::Job& queued) REQUIRES(mutex_);
+  bool end_pause(const job::Job& paused) REQUIRES(mutex_);
+  void go_on(const job::Job& job) REQUIRES(mutex_);
   void launch(job::Job job) REQUIRES(mutex_);
   bool relaunch_lost() REQUIRES(mutex_);
   void forget_old_jobs() REQUIRES(mutex_);

@@ -31,6 +31,8 @@ Status apply(fleet::Node& node, const job::NodeChange& change, Time now) {
   for (const fleet::Condition& c : change.set_conditions) {
     fleet::set_condition(node, c.type, c.reason, c.job, now);
   }
+  fleet::clear_fences(node, change.fenced);
+  if (change.needs_fence) fleet::add_fence(node, *change.needs_fence);
   return {};
 }
 

@@ -69,10 +69,12 @@ void Controller::schedule(std::stop_token stop) {
     std::vector<std::jthread> ended;
     {
       MutexLock lock(mutex_);
-      while (!dirty_ && ended_.empty() && !stop.stop_requested()) {
+      if (!dirty_ && ended_.empty() && !stop.stop_requested())
         changed_.wait_until(mutex_, std::chrono::steady_clock::now() + std::chrono::seconds(1));
-      }
       if (stop.stop_requested()) return;
+      check_limits();
+      expire_secrets();
+      if (!dirty_ && ended_.empty()) continue;
       dirty_ = false;
       ended.swap(ended_);
       if (relaunch_lost()) start_failed_ = true;
@@ -88,7 +90,8 @@ void Controller::schedule(std::stop_token stop) {
   }
 }
 
-// Starts the oldest job that nothing stands in the way of. False: none can start now.
+// Starts the oldest job that nothing stands in the way of; those that were paused go before those
+// that wait. False: none can start now.
 bool Controller::start_next() {
   const auto now = state();
   std::vector<const job::Job*> open;
@@ -96,12 +99,17 @@ bool Controller::start_next() {
   for (const auto& [id, job] : now->jobs) {
     if (job::is_final(job->state)) continue;
     open.push_back(job.get());
-    running += job->state == job::State::kRunning;
+    running += job->state == job::State::kRunning && !job::urgent(*job);
   }
-  if (running >= deps_.settings.max_parallel_runs) return false;
+  const bool full = running >= deps_.settings.max_parallel_runs;
+  for (const job::Job* job : open) {
+    const bool resumed = job->state == job::State::kPaused && !job->pause.requested;
+    if (resumed && (!full || job::urgent(*job) || job->cancel_requested)) return end_pause(*job);
+  }
+  const auto conflicts = job::conflicts(open);
   for (size_t i = 0; i < open.size(); ++i) {
-    if (open[i]->state != job::State::kQueued || job::blocked_by(open, i)) continue;
-    return begin(*open[i]);
+    if (open[i]->state != job::State::kQueued || conflicts[i]) continue;
+    if (!full || job::urgent(*open[i])) return begin(*open[i]);
   }
   return false;
 }
@@ -124,6 +132,7 @@ bool Controller::begin(const job::Job& queued) {
     }
     job.roles = plan->roles;
     job.cleanup = plan->cleanup;
+    job::leave_out_passed(job);
     job.state = job::State::kRunning;
     job.started = deps_.clock.now();
     if (const auto event = job::start_event(job.kind)) {
@@ -196,6 +205,8 @@ Status Controller::propose(const job::Proposal& proposal) {
   if (const auto stored = now->jobs.find(job.id); stored != now->jobs.end()) {
     job.cancel_requested = job.cancel_requested || stored->second->cancel_requested;
     job.cancel_now = job.cancel_now || stored->second->cancel_now;
+    job.pause.requested = stored->second->pause.requested && !job::is_final(job.state);
+    if (job.overrun.reason.empty()) job.overrun = stored->second->overrun;
     job.resource_version = stored->second->resource_version + 1;
   }
   for (const job::NodeChange& c : proposal.nodes) {
@@ -212,7 +223,8 @@ Status Controller::propose(const job::Proposal& proposal) {
   }
   if (!proposal.event.empty())
     change.events.push_back({0, {}, proposal.event, "", job.id, proposal.message});
-  if (job::is_final(job.state)) forget_job_secrets(job, change);
+  // What ended badly may be gone on with, and needs its variables for that.
+  if (job.state == job::State::kSucceeded) forget_job_secrets(job, change);
   const std::string end = fmt::format("job {} {}: {}", job.id, to_word(job.state),
                                       job.error.empty() ? job.title : job.error);
   const bool ended = job::is_final(job.state);
@@ -234,7 +246,9 @@ void Controller::forget_old_jobs() {
   for (size_t i = 0; i + deps_.settings.keep_jobs < ended.size() && i < store::kMaxOperations / 2;
        ++i) {
     change.removed_jobs.insert(ended[i]);
-    for (const job::StageStatus& stage : now->jobs.at(ended[i])->stages) {
+    job::Job job = *now->jobs.at(ended[i]);
+    forget_job_secrets(job, change);
+    for (const job::StageStatus& stage : job.stages) {
       if (!stage.run.empty()) runs.push_back(stage.run);
     }
   }

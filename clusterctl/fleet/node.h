@@ -115,6 +115,8 @@ struct NodeStatus {
   std::map<std::string, ServiceStatus> services;
   std::optional<Hardware> hardware;
   std::vector<Condition> conditions;  // at most one of each type, sorted by type
+  // Runs that broke off here and may have left processes: ended before anything else happens there.
+  std::vector<std::string> fence_runs;  // sorted, the newest last
   bool operator==(const NodeStatus&) const = default;
 };
 

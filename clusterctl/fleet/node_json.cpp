@@ -157,6 +157,7 @@ NodeStatus read_status(Reader& r, const Json& o) {
     s.conditions.push_back({r.text(c, "type"), r.text(c, "reason"), r.text(c, "job"),
                             r.time(c, "since").value_or(Time{})});
   }
+  s.fence_runs = r.texts(o, "fence_runs");
   return s;
 }
 
@@ -235,7 +236,8 @@ Json to_json(const NodeStatus& s) {
           {"applied", s.applied ? to_json(*s.applied) : Json()},
           {"services", std::move(services)},
           {"hardware", s.hardware ? to_json(*s.hardware) : Json()},
-          {"conditions", std::move(conditions)}};
+          {"conditions", std::move(conditions)},
+          {"fence_runs", s.fence_runs}};
 }
 
 Json to_json(const Node& node, std::string_view role) {

@@ -153,4 +153,21 @@ bool clear_condition(Node& node, std::string_view type) {
   return bump(node, clear_condition(node.status, type));
 }
 
+bool add_fence(Node& node, const std::string& run) {
+  constexpr size_t kMaxFences = 16;
+  std::vector<std::string>& runs = node.status.fence_runs;
+  const auto at = std::lower_bound(runs.begin(), runs.end(), run);
+  if (at != runs.end() && *at == run) return false;
+  runs.insert(at, run);
+  if (runs.size() > kMaxFences) runs.erase(runs.begin());
+  return bump(node, true);
+}
+
+bool clear_fences(Node& node, const std::vector<std::string>& runs) {
+  const size_t gone = std::erase_if(node.status.fence_runs, [&](const std::string& run) {
+    return std::find(runs.begin(), runs.end(), run) != runs.end();
+  });
+  return bump(node, gone > 0);
+}
+
 }  // namespace clusterctl::fleet

@@ -46,5 +46,8 @@ bool set_presence(Node& node, Presence presence, Time now);
 bool set_condition(Node& node, std::string_view type, std::string_view reason, std::string_view job,
                    Time now);
 bool clear_condition(Node& node, std::string_view type);
+// A run that may have left processes there; the oldest are forgotten beyond a limit.
+bool add_fence(Node& node, const std::string& run);
+bool clear_fences(Node& node, const std::vector<std::string>& runs);
 
 }  // namespace clusterctl::fleet

@@ -36,6 +36,8 @@ struct NodeChange {
   std::optional<Time> last_seen;
   std::optional<std::string> host_key;  // pins it when none is pinned
   std::optional<plan::SpecChange> spec;
+  std::optional<std::string> needs_fence;  // a run that may have left processes there
+  std::vector<std::string> fenced;         // runs of which nothing is left there
 };
 
 // A job's next durable step: its record and what it does to nodes, committed together or not at

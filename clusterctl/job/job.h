@@ -47,6 +47,7 @@ struct StageStatus {
   StageState state = StageState::kPending;
   bool closing =
       false;  // added after the planned ones: puts failed nodes in order, cannot be cancelled
+  std::vector<std::string> fences;  // broken runs whose processes this run ends first
   std::optional<Time> started, ended;
 };
 
@@ -68,6 +69,30 @@ struct NodeOutcome {
   std::string cleanup;  // after a failure: "", "cleaned", "failed: <message>", "kept"
 };
 
+// A pause that was asked for, and what became of it. A job stops at the next gate between stages.
+struct Pause {
+  bool requested = false;
+  std::optional<Time> since;         // the job stands still since then
+  std::chrono::milliseconds sum{0};  // of earlier pauses: not counted as time of the job
+};
+
+// A time limit that was passed: the job is ended for it, at a task, then at once.
+struct Overrun {
+  std::string reason;  // "timeout", "silence_timeout"; empty: none
+  std::string error;   // one line
+  std::optional<Time> at;
+};
+
+// How a job that ended badly is gone on with (job/continue.h).
+struct Continuation {
+  std::string continues;     // the job this one goes on from
+  std::string continued_by;  // the job that goes on from this one
+  std::map<std::string, std::vector<std::string>>
+      passed;                  // node id -> planned stages that it has behind it
+  bool keeps_secrets = false;  // values of its secret variables are still stored
+  bool secrets_gone = false;   // they were, and are no longer: it cannot be gone on with
+};
+
 struct Job {
   std::string id;
   std::string kind;       // "commission", "decommission", "check", "verify", …
@@ -79,6 +104,9 @@ struct Job {
   State state = State::kQueued;
   bool cancel_requested = false;
   bool cancel_now = false;
+  Pause pause;
+  Overrun overrun;
+  Continuation continuation;
   std::string reason;  // stable word of the failure: "quorum_lost", "node_failed", "check_failed",
                        // "interrupted" …
   std::string error;   // one line: node, service, task, the module's message

@@ -2,6 +2,7 @@
 
 #include "base/time.h"
 #include "job/causes.h"
+#include "job/continue.h"
 
 namespace clusterctl::job {
 namespace {
@@ -58,6 +59,12 @@ Json to_json(const Job& job, const fleet::Snapshot& fleet, const std::optional<C
            {"initiator", job.initiator},
            {"state", to_word(job.state)},
            {"cancel_requested", job.cancel_requested},
+           {"pause_requested", job.pause.requested},
+           {"paused", time_json(job.pause.since)},
+           {"continues", job.continuation.continues},
+           {"continued_by", job.continuation.continued_by},
+           {"resumable", continuable(job)},
+           {"resumable_until", time_json(continuable_until(job))},
            {"reason", job.reason},
            {"error", job.error},
            {"hint", job.hint},
@@ -88,7 +95,8 @@ Json to_json(const Job& job, const fleet::Snapshot& fleet, const std::optional<C
   if (waiting) {
     out["waiting"] = {{"job", waiting->job},
                       {"node", waiting->node.empty() ? "" : name_of(waiting->node, job, fleet)},
-                      {"since", format_time(job.created)}};
+                      {"reason", waiting->reason},
+                      {"since", format_time(job.pause.since.value_or(job.created))}};
   }
   return out;
 }

@@ -117,9 +117,9 @@ plan::Stage def_from(const Json& j) {
 }
 
 Json stage_json(const StageStatus& s) {
-  return {{"def", def_json(s.def)},     {"run", s.run},         {"nodes", s.nodes},
-          {"state", to_word(s.state)},  {"closing", s.closing}, {"started", time_json(s.started)},
-          {"ended", time_json(s.ended)}};
+  return {{"def", def_json(s.def)},      {"run", s.run},         {"nodes", s.nodes},
+          {"state", to_word(s.state)},   {"closing", s.closing}, {"started", time_json(s.started)},
+          {"ended", time_json(s.ended)}, {"fences", s.fences}};
 }
 
 StageStatus stage_from(const Json& j) {
@@ -131,6 +131,7 @@ StageStatus stage_from(const Json& j) {
   s.closing = j.at("closing");
   s.started = time_from(j.at("started"));
   s.ended = time_from(j.at("ended"));
+  s.fences = j.value("fences", std::vector<std::string>());
   return s;
 }
 
@@ -157,6 +158,36 @@ NodeOutcome outcome_from(const Json& j) {
   return n;
 }
 
+Json control_json(const Job& job) {
+  const Continuation& c = job.continuation;
+  return {{"pause",
+           {{"requested", job.pause.requested},
+            {"since", time_json(job.pause.since)},
+            {"sum", job.pause.sum.count()}}},
+          {"overrun",
+           {{"reason", job.overrun.reason},
+            {"error", job.overrun.error},
+            {"at", time_json(job.overrun.at)}}},
+          {"continuation",
+           {{"continues", c.continues},
+            {"continued_by", c.continued_by},
+            {"passed", c.passed},
+            {"keeps_secrets", c.keeps_secrets},
+            {"secrets_gone", c.secrets_gone}}}};
+}
+
+void control_from(const Json& j, Job& job) {
+  const Json& pause = j.at("pause");
+  job.pause.requested = pause.at("requested");
+  job.pause.since = time_from(pause.at("since"));
+  job.pause.sum = std::chrono::milliseconds(pause.at("sum").get<int64_t>());
+  const Json& overrun = j.at("overrun");
+  job.overrun = {overrun.at("reason"), overrun.at("error"), time_from(overrun.at("at"))};
+  const Json& c = j.at("continuation");
+  job.continuation = {c.at("continues"), c.at("continued_by"), c.at("passed"),
+                      c.at("keeps_secrets"), c.at("secrets_gone")};
+}
+
 Job decode(const Json& j) {
   Job job;
   job.id = j.at("id");
@@ -168,6 +199,7 @@ Job decode(const Json& j) {
   job.state = from_word(j.at("state"), State::kInterrupted);
   job.cancel_requested = j.at("cancel");
   job.cancel_now = j.at("cancel_now");
+  if (j.contains("control")) control_from(j.at("control"), job);  // older records have none
   job.reason = j.at("reason");
   job.error = j.at("error");
   job.hint = j.at("hint");
@@ -201,6 +233,7 @@ Json to_record(const Job& job) {
          {"state", to_word(job.state)},
          {"cancel", job.cancel_requested},
          {"cancel_now", job.cancel_now},
+         {"control", control_json(job)},
          {"reason", job.reason},
          {"error", job.error},
          {"hint", job.hint},

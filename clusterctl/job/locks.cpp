@@ -2,35 +2,73 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 namespace clusterctl::job {
 namespace {
 
-std::set<std::string> targets(const Job& job) {
+// The nodes that runs of this job touch or read without being its targets.
+std::set<std::string> helpers(const Job& job) {
   std::set<std::string> out;
-  for (const NodeOutcome& n : job.nodes) out.insert(n.node);
+  for (const StageStatus& stage : job.stages) {
+    // What is removed for good is told to one survivor; the other managers are only data.
+    if (!urgent(job)) out.insert(stage.def.peers.begin(), stage.def.peers.end());
+    out.insert(stage.def.nodes.begin(), stage.def.nodes.end());
+  }
+  for (const NodeOutcome& n : job.nodes) out.erase(n.node);
   return out;
 }
 
-std::set<std::string> peers(const Job& job) {
-  std::set<std::string> out;
-  for (const StageStatus& stage : job.stages)
-    out.insert(stage.def.peers.begin(), stage.def.peers.end());
-  return out;
-}
+// Who holds what. The first to claim a lock is the one that is named.
+class Table {
+ public:
+  void claim(const Job& job) {
+    for (const NodeOutcome& n : job.nodes) {
+      Holders& h = nodes_[n.node];
+      set(read_only(job) ? h.shared : h.exclusive, job);
+    }
+    for (const std::string& node : helpers(job)) set(nodes_[node].shared, job);
+    if (disrupts_managers(job)) set(managers_, job);
+  }
 
-std::optional<std::string> common(const std::set<std::string>& a, const std::set<std::string>& b) {
-  const auto it =
-      std::find_if(a.begin(), a.end(), [&](const std::string& id) { return b.count(id) != 0; });
-  return it == a.end() ? std::nullopt : std::optional(*it);
-}
+  std::optional<Conflict> check(const Job& job) const {
+    for (const NodeOutcome& n : job.nodes) {
+      const bool alone = !read_only(job);
+      if (const Job* h = holder(n.node, alone && !urgent(job)))
+        return Conflict{h->id, n.node, "node"};
+    }
+    for (const std::string& node : helpers(job)) {
+      if (const Job* h = holder(node, false)) return Conflict{h->id, node, "node"};
+    }
+    if (managers_ && disrupts_managers(job)) return Conflict{managers_->id, "", "managers"};
+    return std::nullopt;
+  }
 
-// Read-only work holds no exclusive lock against other read-only work.
+ private:
+  struct Holders {
+    const Job* exclusive = nullptr;
+    const Job* shared = nullptr;
+  };
+
+  static void set(const Job*& place, const Job& job) {
+    if (!place) place = &job;
+  }
+  const Job* holder(const std::string& node, bool also_shared) const {
+    const auto it = nodes_.find(node);
+    if (it == nodes_.end()) return nullptr;
+    if (it->second.exclusive) return it->second.exclusive;
+    return also_shared ? it->second.shared : nullptr;
+  }
+
+  std::unordered_map<std::string, Holders> nodes_;
+  const Job* managers_ = nullptr;
+};
+
+}  // namespace
+
 bool read_only(const Job& job) {
   return job.kind == "check" || job.kind == "verify" || job.kind == "observe";
 }
-
-}  // namespace
 
 bool disrupts_managers(const Job& job) {
   if (read_only(job)) return false;
@@ -38,28 +76,23 @@ bool disrupts_managers(const Job& job) {
                      [](const auto& entry) { return entry.second == fleet::Role::kManager; });
 }
 
-std::optional<Conflict> conflict(const Job& holder, const Job& waiting) {
-  if (read_only(holder) && read_only(waiting)) return std::nullopt;
-  const auto a = targets(holder), b = targets(waiting);
-  if (auto node = common(a, b)) return Conflict{holder.id, *node};
-  if (!read_only(holder)) {
-    if (auto node = common(a, peers(waiting))) return Conflict{holder.id, *node};
-  }
-  if (!read_only(waiting)) {
-    if (auto node = common(peers(holder), b)) return Conflict{holder.id, *node};
-  }
-  if (disrupts_managers(holder) && disrupts_managers(waiting)) return Conflict{holder.id, ""};
-  return std::nullopt;
+bool urgent(const Job& job) {
+  return job.kind == "decommission" && job.request.force && job.request.powered_off;
 }
 
-std::optional<Conflict> blocked_by(const std::vector<const Job*>& jobs, size_t index) {
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    const bool in_the_way =
-        jobs[i]->state == State::kRunning || jobs[i]->state == State::kPaused || i < index;
-    if (i == index || !in_the_way || is_final(jobs[i]->state)) continue;
-    if (auto c = conflict(*jobs[i], *jobs[index])) return c;
+std::vector<std::optional<Conflict>> conflicts(const std::vector<const Job*>& jobs) {
+  std::vector<std::optional<Conflict>> out(jobs.size());
+  Table begun;
+  for (const Job* job : jobs) {
+    if (job->state != State::kQueued && !is_final(job->state)) begun.claim(*job);
   }
-  return std::nullopt;
+  Table all = begun;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs[i]->state != State::kQueued) continue;
+    out[i] = (urgent(*jobs[i]) ? begun : all).check(*jobs[i]);
+    all.claim(*jobs[i]);
+  }
+  return out;
 }
 
 }  // namespace clusterctl::job

@@ -3,39 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "plan/plan.h"
 
 namespace clusterctl::job {
 namespace {
-
-constexpr size_t kMaxFenceRuns = 20;
-
-// Runs whose processes may still be on the nodes: those of this job that did not end by themselves,
-// and those of jobs that left a mark on a target.
-std::vector<std::string> fence_runs(const Context& context, const Job& job,
-                                    const StageStatus& stage, const fleet::Snapshot& fleet) {
-  std::set<std::string> runs;
-  const auto add = [&](const Job& other) {
-    for (const StageStatus& s : other.stages) {
-      const bool broken = s.state == StageState::kInterrupted || s.state == StageState::kCancelled;
-      if (!s.run.empty() && s.run != stage.run && broken) runs.insert(s.run);
-    }
-  };
-  add(job);
-  for (const std::string& id : stage.nodes) {
-    const auto node = fleet.nodes.find(id);
-    if (node == fleet.nodes.end()) continue;
-    for (const fleet::Condition& c : node->second.status.conditions) {
-      if (c.job.empty() || c.job == job.id) continue;
-      if (const auto other = context.host.current(c.job)) add(*other);
-    }
-  }
-  std::vector<std::string> out(runs.rbegin(), runs.rend());  // newest first: ids sort by time
-  if (out.size() > kMaxFenceRuns) out.resize(kMaxFenceRuns);
-  return out;
-}
 
 // The host group a node has for this run: wanted for targets of work that changes it, applied
 // otherwise.
@@ -63,7 +35,7 @@ class InputBuilder {
     in.leaving = vars.leaving;
     in.only_services = vars.only_services;
     in.cleanup_level = vars.cleanup_level;
-    in.fence_runs = fence_runs(context_, job_, stage_, *fleet_);
+    in.fence_runs = stage_.fences;
     for (const plan::Lost& lost : vars.lost) in.lost.push_back({lost.name, lost.addr, lost.ids});
     in.pki_dir = context_.defaults.pki_dir;
     in.default_user = context_.defaults.user;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "job/evaluate.h"
+#include "job/fence.h"
 #include "job/finish.h"
 #include "job/run_input.h"
 #include "run/output_log.h"
@@ -39,9 +40,10 @@ Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
   if (stage.run.empty()) {
     if (stop.stop_requested()) return Next::kDetached;
     if (!stage.closing && cancel_wanted()) {
-      give_up("cancelled", "cancelled on request");
+      give_up_cancelled();
       return Next::kGoOn;
     }
+    if (!stage.closing && pause_wanted()) return pause(stage);
     choose_targets(stage);
     if (stage.nodes.empty()) {
       stage.state = StageState::kSkipped;
@@ -69,8 +71,17 @@ Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
   return follow(stage, stop);
 }
 
+// The thread ends here; the controller starts another one when the job is resumed.
+Stepper::Next Stepper::pause(const StageStatus& stage) {
+  job_.state = State::kPaused;
+  job_.pause.since = c_.clock.now();
+  propose({}, "job.paused", fmt::format("before {}", stage.def.name));
+  return Next::kDetached;
+}
+
 Stepper::Next Stepper::prepare(StageStatus& stage) {
   stage.run = c_.ids.ulid();
+  stage.fences = fence_runs(c_, job_, stage);
   auto input = make_run_input(c_, job_, stage, stage.run);
   Status prepared;
   if (!input) {
@@ -133,6 +144,7 @@ bool Stepper::conclude(StageStatus& stage, const run::RunState& state,
     }
   }
   record_outcome(job_, stage, outcome, touched);
+  note_fences(stage, result.complete(), outcome);
   if (auto known_hosts = c_.runs.read_known_hosts(stage.run)) {
     for (auto& [id, key] : ansible::learnt_host_keys(*known_hosts)) {
       for (NodeChange& change : outcome.observations) {
@@ -141,7 +153,10 @@ bool Stepper::conclude(StageStatus& stage, const run::RunState& state,
     }
   }
   const bool was_running = job_.reason.empty();
-  if (was_running && stops_job(job_, stage, outcome)) log::info("job {}: {}", job_.id, job_.error);
+  if (was_running && stops_job(job_, stage, outcome)) {
+    if (job_.reason == "cancelled") name_overrun();
+    log::info("job {}: {}", job_.id, job_.error);
+  }
   propose(std::move(outcome.observations), "job.stage",
           fmt::format("{} {}", stage.def.name, to_word(stage.state)));
   if (auto scrubbed = c_.runs.scrub(stage.run); !scrubbed) log::warn("{}", scrubbed.error().line());
@@ -181,6 +196,23 @@ void Stepper::skip_planned() {
   }
 }
 
+void Stepper::give_up_cancelled() {
+  give_up("cancelled", "cancelled on request");
+  name_overrun();
+}
+
+// A cancel for a time limit is a failure, and says which limit it was.
+void Stepper::name_overrun() {
+  const auto now = c_.host.current(job_.id);
+  if (now) job_.overrun = now->overrun;
+  if (job_.overrun.reason.empty()) return;
+  job_.reason = job_.overrun.reason;
+  job_.error = job_.overrun.error;
+  for (NodeOutcome& n : job_.nodes) {
+    if (n.state == OutcomeState::kCancelled && n.task.empty()) n.message = job_.error;
+  }
+}
+
 void Stepper::give_up(std::string reason, std::string error) {
   if (job_.reason.empty()) {
     job_.reason = std::move(reason);
@@ -198,7 +230,16 @@ bool Stepper::cancel_wanted() {
   return job_.cancel_requested;
 }
 
+// Not in a job that is at its end: what remains only says so.
+bool Stepper::pause_wanted() const {
+  const auto now = c_.host.current(job_.id);
+  return job_.reason.empty() && now && now->pause.requested;
+}
+
 void Stepper::finish() {
+  const bool broke_off = job_.reason == "interrupted" || !job_.overrun.reason.empty();
+  if (broke_off && job_.hint.empty())
+    job_.hint = fmt::format("clusterctl job resume {} goes on from where it stopped", job_.id);
   auto changes = finish_job(job_, *c_.host.fleet(), c_.catalog, c_.clock.now());
   propose(std::move(changes), "job.ended",
           job_.error.empty() ? std::string(to_word(job_.state)) : job_.error);

@@ -16,13 +16,14 @@ class Stepper {
   // `job` is running (already committed as such), new or found at start-up.
   Stepper(Context context, Job job) : c_(context), job_(std::move(job)) {}
 
-  // Returns when the job has ended, or when `stop` is requested (the playbook run then goes on
-  // without us).
+  // Returns when the job has ended or is paused, or when `stop` is requested (the playbook run then
+  // goes on without us).
   void run(std::stop_token stop);
 
  private:
   enum class Next { kGoOn, kDetached };
   Next step(StageStatus& stage, std::stop_token stop);
+  Next pause(const StageStatus& stage);
   Next prepare(StageStatus& stage);
   Next follow(StageStatus& stage, std::stop_token stop);
   bool conclude(StageStatus& stage, const run::RunState& state, const ansible::RunResult& result);
@@ -30,7 +31,10 @@ class Stepper {
   void check_quorum(const StageStatus& stage);
   void skip_planned();
   void give_up(std::string reason, std::string error);
+  void give_up_cancelled();
+  void name_overrun();
   bool cancel_wanted();
+  bool pause_wanted() const;
   void finish();
   bool propose(std::vector<NodeChange> nodes = {}, std::string event = "",
                std::string message = "");

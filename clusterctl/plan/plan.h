@@ -5,6 +5,7 @@
 // controller applies `changes` in the commit that accepts the job.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,6 +34,8 @@ struct Request {
   bool keep_on_failure = false;
   std::string if_busy = "queue";
   bool dry_run = false;
+  // The job is stopped when it takes longer, or when its run gives no sign of life for so long.
+  std::optional<std::chrono::seconds> timeout, silence_timeout;
 };
 Result<Request> parse_request(const Json& body);
 Json to_json(const Request& request);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "base/time.h"
 #include "fleet/patterns.h"
 #include "fleet/problems.h"
 #include "fleet/selector.h"
@@ -14,8 +15,9 @@ namespace clusterctl::plan {
 namespace {
 
 const std::vector<std::string> kKeys{
-    "kind",  "nodes", "host_group",  "capabilities", "availability",    "vars",    "selector",
-    "level", "force", "powered_off", "allow_outage", "keep_on_failure", "if_busy", "dry_run"};
+    "kind",     "nodes",   "host_group", "capabilities",   "availability", "vars",
+    "selector", "level",   "force",      "powered_off",    "allow_outage", "keep_on_failure",
+    "if_busy",  "dry_run", "timeout",    "silence_timeout"};
 const std::vector<std::string> kLevels{"membership", "state", "packages", "images"};
 constexpr size_t kMaxNodes = 10000;
 
@@ -81,6 +83,20 @@ void read_nodes(fleet::Problems& problems, const Json& body, Request& r) {
   }
 }
 
+// Seconds as a number, or "90s", "10m", "2h".
+std::optional<std::chrono::seconds> read_duration(fleet::Problems& problems, const Json& body,
+                                                  const char* key) {
+  const auto value = body.find(key);
+  if (value == body.end() || value->is_null()) return std::nullopt;
+  const auto duration =
+      parse_duration(value->is_string() ? value->get<std::string>() : dump_json(*value));
+  if (duration) return *duration;
+  problems.add(Code::kInvalid,
+               Problem{"bad_duration", fmt::format("\"{}\": {}", key, duration.error().message),
+                       duration.error().hint, ""});
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<Request> parse_request(const Json& body) {
@@ -128,6 +144,8 @@ Result<Request> parse_request(const Json& body) {
   r.allow_outage = problems.take(get_bool(body, "allow_outage"));
   r.keep_on_failure = problems.take(get_bool(body, "keep_on_failure"));
   r.dry_run = problems.take(get_bool(body, "dry_run"));
+  r.timeout = read_duration(problems, body, "timeout");
+  r.silence_timeout = read_duration(problems, body, "silence_timeout");
   if (problems.empty()) check_fit(problems, r);
   if (!problems.empty()) return problems.refuse("the request is refused");
   return r;
@@ -148,6 +166,8 @@ Json to_json(const Request& r) {
   if (r.keep_on_failure) out["keep_on_failure"] = true;
   if (r.if_busy != "queue") out["if_busy"] = r.if_busy;
   if (r.dry_run) out["dry_run"] = true;
+  if (r.timeout) out["timeout"] = r.timeout->count();
+  if (r.silence_timeout) out["silence_timeout"] = r.silence_timeout->count();
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -59,6 +60,7 @@ class FileRuns final : public Runs {
   RunState look(const std::string& id) const override { return look_at(at(id)); }
   RunState follow(const std::string& id, std::stop_token stop,
                   const std::function<void(std::string_view)>& on_line) override;
+  std::optional<Time> last_output(const std::string& id) const override;
   Status cancel(const std::string& id, bool now) override;
   Status scrub(const std::string& id) override;
   Result<std::string> read_known_hosts(const std::string& id) const override;
@@ -176,6 +178,20 @@ RunState FileRuns::follow(const std::string& id, std::stop_token stop,
     std::unique_lock lock(mutex);
     wake.wait_for(lock, stop, kFollowTick, [] { return false; });
   }
+}
+
+std::optional<Time> FileRuns::last_output(const std::string& id) const {
+  const RunDir dir = at(id);
+  std::optional<Time> last;
+  struct stat info {};
+  if (::stat(dir.started().c_str(), &info) != 0) return last;
+  for (const fs::path& file : {dir.started(), dir.events(), dir.output()}) {
+    if (::stat(file.c_str(), &info) != 0) continue;
+    const Time written{
+        std::chrono::milliseconds(info.st_mtim.tv_sec * 1000LL + info.st_mtim.tv_nsec / 1000000)};
+    last = std::max(last.value_or(written), written);
+  }
+  return last;
 }
 
 Status FileRuns::cancel(const std::string& id, bool now) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ansible/render.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 
@@ -54,6 +55,8 @@ class Runs {
   // not started is not waited for. Of an interrupted run, whatever processes are left are ended.
   virtual RunState follow(const std::string& id, std::stop_token stop,
                           const std::function<void(std::string_view)>& on_line) = 0;
+  // When the run last wrote an event or a line of output; nullopt: it has not begun. Wall clock.
+  virtual std::optional<Time> last_output(const std::string& id) const = 0;
   // Asks for the end at the next task, or at once. Idempotent.
   virtual Status cancel(const std::string& id, bool now) = 0;
   // Removes inventory, variables, known hosts and temporary files of a run that ended, and ends

@@ -164,9 +164,9 @@ def test_cancel_ends_at_a_task_and_leaves_the_node_workable(fleet):
     fleet.double.open_gate("go")
     fleet.wait(job["id"], "cancelled")
     assert fleet.lifecycle("m1") == "Unallocated"
-    fleet.send("POST", "/v1/jobs/%s/cancel" % job["id"], {}).problem(409)
     fleet.double.orders()
-    fleet.commission("m1")
+    done = fleet.commission("m1")
+    fleet.send("POST", "/v1/jobs/%s/cancel" % done["id"], {}).problem(409, "ended")
 
 
 def test_cancel_now_ends_what_does_not_listen(fleet):

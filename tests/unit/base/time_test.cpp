@@ -69,6 +69,21 @@ TEST(Time, HostileTextNeverCrashes) {
   }));
 }
 
+TEST(Time, ReadsDurations) {
+  using std::chrono::seconds;
+  EXPECT_EQ(parse_duration("90"), seconds(90));
+  EXPECT_EQ(parse_duration("90s"), seconds(90));
+  EXPECT_EQ(parse_duration("10m"), seconds(600));
+  EXPECT_EQ(parse_duration("2h"), seconds(7200));
+  EXPECT_EQ(parse_duration("365d"), seconds(365 * 86400));
+  for (const char* bad : {"", "s", "0", "0s", "-5", "-5m", "+5", " 5", "5 ", "5x", "5ms", "1.5h",
+                          "366d", "99999999999999999999", "9223372036854775807d", "1e3"}) {
+    const auto read = parse_duration(bad);
+    ASSERT_FALSE(read) << bad;
+    EXPECT_EQ(read.error().reason, "bad_duration");
+  }
+}
+
 TEST(Time, DurationsForPeople) {
   EXPECT_EQ(format_duration(milliseconds(999)), "0s");
   EXPECT_EQ(format_duration(milliseconds(43000)), "43s");

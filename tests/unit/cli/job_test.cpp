@@ -248,5 +248,76 @@ TEST_F(CliTest, Events) {
   EXPECT_THAT(err(), HasSubstr("events 1 to 4 are no longer kept"));
 }
 
+TEST_F(CliTest, JobLsSaysWhyAJobDoesNotMove) {
+  Json waits = job();
+  waits["waiting"] = {{"job", "01other"},
+                      {"node", "n1"},
+                      {"reason", "node"},
+                      {"since", "2026-11-30T10:00:00.000Z"}};
+  Json managers = waits, full = waits, paused = job("paused");
+  managers["waiting"]["reason"] = "managers";
+  full["waiting"] = {{"job", ""}, {"node", ""}, {"reason", "parallel_runs"}};
+  paused["paused"] = "2026-11-30T11:00:00.000Z";
+  rest.on("GET /v1/jobs", {{"jobs", {waits, managers, full, paused}}});
+  EXPECT_EQ(run({"job", "ls"}), 0);
+  for (const char* line :
+       {"waiting for job 01other on n1 since 2026-11-30 10:00:00\n",
+        "waiting for job 01other, which changes managers since 2026-11-30 10:00:00\n",
+        "waiting for a free place (jobs.max_parallel_runs)\n",
+        "paused since 2026-11-30 11:00:00\n"}) {
+    EXPECT_THAT(out(), HasSubstr(line));
+  }
+  rest.on("GET /v1/jobs/01job", waits);
+  EXPECT_EQ(run({"job", "inspect", "01job"}), 0);
+  EXPECT_THAT(out(), HasSubstr("Waits:     waiting for job 01other on n1 since"));
+}
+
+TEST_F(CliTest, PauseAndResumeOfAPausedJob) {
+  Json running = job("running");
+  running["pause_requested"] = true;
+  rest.on("POST /v1/jobs/active/pause", running, 202);
+  EXPECT_EQ(run({"job", "pause", "active"}), 0);
+  EXPECT_THAT(out(), HasSubstr("job 01job pauses before its next stage\n"));
+  rest.on("GET /v1/jobs/01job", running);
+  EXPECT_EQ(run({"job", "inspect", "01job"}), 0);
+  EXPECT_THAT(out(), HasSubstr("running (pause requested)\n"));
+  rest.on("POST /v1/jobs/01job/resume", job("running"), 202);
+  EXPECT_EQ(run({"job", "resume", "01job", "--detach"}), 0);
+  EXPECT_EQ(rest.body("POST", "/v1/jobs/01job/resume"), Json::object());
+  rest.on_problem("POST /v1/jobs/01x/resume", 409, "secrets_gone", "no longer kept");
+  EXPECT_EQ(run({"job", "resume", "01x"}), 65);
+  EXPECT_EQ(err(), "error: no longer kept\n");
+}
+
+TEST_F(CliTest, RetrySaysHowManyMatchAndAsks) {
+  const Json preview{{"nodes", {"n1", "n2"}},
+                     {"plan", {{"title", "commission 2 nodes"}, {"stages", Json::array()}}}};
+  EXPECT_EQ(run({"job", "retry", "01old"}), 64) << "nobody can be asked";
+  EXPECT_TRUE(rest.requests.empty());
+  terminal.ask = true;
+  terminal.answer = false;
+  rest.on("POST /v1/jobs/01old/retry", preview);
+  EXPECT_EQ(run({"job", "retry", "01old", "--failed", "--untouched"}), 65);
+  EXPECT_THAT(err(), HasSubstr("2 nodes match: n1, n2\n"));
+  EXPECT_EQ(rest.body("POST", "/v1/jobs/01old/retry"),
+            (Json{{"failed", true}, {"untouched", true}, {"dry_run", true}}));
+  EXPECT_EQ(rest.requests.size(), 1U) << "nothing was done";
+  rest.answers["POST /v1/jobs/01old/retry"].clear();
+  rest.on("POST /v1/jobs/01old/retry", preview);
+  rest.on("POST /v1/jobs/01old/retry", job(), 202);
+  EXPECT_EQ(run({"job", "retry", "01old", "--yes", "--detach"}), 0);
+  EXPECT_EQ(rest.body("POST", "/v1/jobs/01old/retry"),
+            (Json{{"failed", true}, {"untouched", false}}));
+}
+
+TEST_F(CliTest, TimeLimitsGoIntoTheRequest) {
+  rest.on("POST /v1/jobs", job(), 202);
+  EXPECT_EQ(run({"node", "verify", "n1", "--timeout", "2h", "--silence-timeout=90s", "--detach"}),
+            0);
+  EXPECT_EQ(
+      rest.body("POST", "/v1/jobs"),
+      (Json{{"kind", "verify"}, {"nodes", {"n1"}}, {"timeout", "2h"}, {"silence_timeout", "90s"}}));
+}
+
 }  // namespace
 }  // namespace clusterctl::cli

@@ -117,7 +117,7 @@ TEST_F(ControllerTest, AnInterruptedRunLeavesATrueStateAndAWayOn) {
   EXPECT_TRUE(has("m1", "Interrupted"));
   runs_.scripts["site"] = {};
   EXPECT_EQ(run(kCommissionAll).state, job::State::kSucceeded);
-  const Json vars = runs_.inventory("site")["all"]["vars"];
+  const Json vars = runs_.inventory("cleanup")["all"]["vars"];
   EXPECT_THAT(dump_json(vars["clusterctl_fence_runs"]), HasSubstr(job.stages[1].run))
       << "what the broken run left is ended first";
   EXPECT_FALSE(has("m1", "Interrupted"));

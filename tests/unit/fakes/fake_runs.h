@@ -2,13 +2,16 @@
 // told per stage. Records what was asked.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/annotations.h"
 #include "base/json.h"
 #include "run/runs.h"
 
@@ -35,33 +38,43 @@ class FakeRuns final : public run::Runs {
   std::vector<run::RunSpec> prepared;
   std::vector<std::string> started, scrubbed;
   std::vector<std::pair<std::string, bool>> cancelled;
-  std::atomic<bool> hold = false;  // follow() then waits for stop
-  std::atomic<int> starts = 0;     // for a test that waits for one
+  std::atomic<bool> hold = false;  // runs then last until it is taken back, or they are cancelled
+  bool deaf = false;               // while held, only a cancel at once ends a run
+  // Called from the runs' threads when a run begins (again, after a restart) and when it has ended.
+  std::function<void(const run::RunSpec&)> on_begin, on_end;
+  std::atomic<int> starts = 0;         // for a test that waits for one
+  std::atomic<int64_t> last_sign = 0;  // what last_output() says, ms
 
   Status prepare(const run::RunSpec& spec) override {
+    MutexLock lock(mutex_);
     prepared.push_back(spec);
     phases_[spec.id] = run::Phase::kPrepared;
     return {};
   }
   Status start(const std::string& id) override {
-    started.push_back(id);
+    {
+      MutexLock lock(mutex_);
+      started.push_back(id);
+      if (phases_[id] == run::Phase::kPrepared) phases_[id] = run::Phase::kRunning;
+    }
     ++starts;
-    if (phases_[id] == run::Phase::kPrepared) phases_[id] = run::Phase::kRunning;
     return {};
   }
   run::RunState look(const std::string& id) const override {
+    MutexLock lock(mutex_);
     const auto it = phases_.find(id);
     return {it == phases_.end() ? run::Phase::kUnknown : it->second, std::nullopt};
   }
   run::RunState follow(const std::string& id, std::stop_token stop,
                        const std::function<void(std::string_view)>& on_line) override {
-    const run::RunSpec& spec = of(id);
-    const Script script = scripts[spec.stage];
+    const run::RunSpec spec = of(id);
+    Script script = scripts[spec.stage];
     if (script.before) script.before();
-    if (hold) {
-      while (!stop.stop_requested()) std::this_thread::yield();
-      return {run::Phase::kRunning, std::nullopt};
-    }
+    if (on_begin) on_begin(spec);
+    while (hold && !stop.stop_requested() && !was_cancelled(id)) std::this_thread::yield();
+    if (stop.stop_requested()) return {run::Phase::kRunning, std::nullopt};
+    if (was_cancelled(id)) script.cancelled = true;
+    if (on_end) on_end(spec);
     if (!script.silent) emit(spec, script, on_line);
     if (script.interrupted) return {run::Phase::kInterrupted, std::nullopt};
     run::Exit exit;
@@ -69,11 +82,21 @@ class FakeRuns final : public run::Runs {
     exit.cancelled = script.cancelled;
     return {run::Phase::kFinished, exit};
   }
+  std::optional<Time> last_output(const std::string&) const override {
+    return Time{std::chrono::milliseconds(last_sign.load())};
+  }
   Status cancel(const std::string& id, bool now) override {
+    MutexLock lock(mutex_);
     cancelled.emplace_back(id, now);
     return {};
   }
+  bool asked_to_end(bool now) const {
+    MutexLock lock(mutex_);
+    return std::any_of(cancelled.begin(), cancelled.end(),
+                       [&](const auto& c) { return c.second == now; });
+  }
   Status scrub(const std::string& id) override {
+    MutexLock lock(mutex_);
     scrubbed.push_back(id);
     return {};
   }
@@ -106,13 +129,22 @@ class FakeRuns final : public run::Runs {
   std::vector<std::string> targets(const std::string& stage) const {
     return hosts_of(inventory(stage), "clusterctl_targets");
   }
+  static std::vector<std::string> targets(const run::RunSpec& spec) {
+    return hosts_of(Json::parse(spec.files.inventory), "clusterctl_targets");
+  }
 
  private:
-  const run::RunSpec& of(const std::string& id) const {
+  run::RunSpec of(const std::string& id) const {
+    MutexLock lock(mutex_);
     for (const run::RunSpec& spec : prepared) {
       if (spec.id == id) return spec;
     }
     throw std::logic_error("unknown run " + id);
+  }
+  bool was_cancelled(const std::string& id) const {
+    MutexLock lock(mutex_);
+    return std::any_of(cancelled.begin(), cancelled.end(),
+                       [&](const auto& c) { return c.first == id && (c.second || !deaf); });
   }
 
   static std::vector<std::string> hosts_of(const Json& inventory, const std::string& group) {
@@ -216,6 +248,7 @@ class FakeRuns final : public run::Runs {
     }
   }
 
+  mutable Mutex mutex_;
   std::map<std::string, run::Phase> phases_;
 };
 

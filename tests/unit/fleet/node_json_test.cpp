@@ -43,6 +43,7 @@ Node full_node() {
   n.status.hardware = Hardware{"Cisco", "UCSB",   "S1",  "u",  "m", "b-series", "debian",
                                "12",    "x86_64", "6.1", "n1", 8,   16000};
   n.status.conditions = {{"Dirty", "left", "job1", at(3)}, {"Failed", "x", "job2", at(4)}};
+  n.status.fence_runs = {"run1", "run2"};
   return n;
 }
 

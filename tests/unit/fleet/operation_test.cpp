@@ -69,6 +69,7 @@ TEST(Operation, VersionsGrowWithWhatTheyCount) {
       {"service", 0, 1, [](Node& n) { return record_service(n, "etcd", ServiceStatus{}); }},
       {"condition", 0, 1,
        [](Node& n) { return set_condition(n, condition::kDirty, "r", "j", at(1)); }},
+      {"fence", 0, 1, [](Node& n) { return add_fence(n, "run1"); }},
       {"presence", 0, 0, [](Node& n) { return set_presence(n, Presence::kDiscovered, at(1)); }},
       {"hardware", 0, 0, [](Node& n) { return record_hardware(n, Hardware{}); }},
   };
@@ -81,6 +82,18 @@ TEST(Operation, VersionsGrowWithWhatTheyCount) {
     row.change(n);
     EXPECT_EQ(n, once) << row.what << ": the same again changes nothing";
   }
+}
+
+TEST(Operation, FencesAreKeptUntilTheyAreDone) {
+  Node n = make_node("n1", 1);
+  for (const char* run : {"r2", "r1", "r3"}) add_fence(n, run);
+  EXPECT_EQ(n.status.fence_runs, (std::vector<std::string>{"r1", "r2", "r3"}));
+  EXPECT_FALSE(clear_fences(n, {"r9"}));
+  EXPECT_TRUE(clear_fences(n, {"r1", "r3"}));
+  EXPECT_EQ(n.status.fence_runs, std::vector<std::string>{"r2"});
+  for (int i = 100; i < 200; ++i) add_fence(n, "r" + std::to_string(i));
+  EXPECT_EQ(n.status.fence_runs.size(), 16U);
+  EXPECT_EQ(n.status.fence_runs.back(), "r2") << "sorted as texts: ids of runs sort by time";
 }
 
 TEST(Operation, ANewObservationOfTheSameIsNoChange) {

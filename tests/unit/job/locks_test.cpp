@@ -24,6 +24,12 @@ Job make(std::string id, std::string kind, std::vector<std::string> targets,
   return job;
 }
 
+// What `waiting` has to wait for because of `holder`, which runs.
+std::optional<Conflict> conflict(Job holder, const Job& waiting) {
+  holder.state = State::kRunning;
+  return conflicts({&holder, &waiting})[1];
+}
+
 TEST(Locks, JobsOnDisjointNodesRunSideBySideEvenOverOnePeer) {
   EXPECT_FALSE(
       conflict(make("a", "commission", {"w1"}, {"m1"}), make("b", "commission", {"w2"}, {"m1"})));
@@ -62,11 +68,65 @@ TEST(Locks, WaitersAreServedInOrder) {
   const Job running = make("1", "commission", {"a"}, {}, fleet::Role::kWorker, State::kRunning);
   const Job first = make("2", "commission", {"a", "b"});
   const Job second = make("3", "decommission", {"b"});
-  const std::vector<const Job*> open{&running, &first, &second};
-  EXPECT_FALSE(blocked_by(open, 0));
-  EXPECT_EQ(blocked_by(open, 1)->job, "1");
-  EXPECT_EQ(blocked_by(open, 2)->job, "2")
-      << "a later job must not overtake the one that waits for its node";
+  const Job third = make("4", "commission", {"c"});
+  const auto found = conflicts({&running, &first, &second, &third});
+  EXPECT_FALSE(found[0]);
+  EXPECT_EQ(found[1]->job, "1");
+  EXPECT_EQ(found[1]->node, "a");
+  EXPECT_EQ(found[1]->reason, "node");
+  EXPECT_EQ(found[2]->job, "2") << "a later job must not overtake the one that waits for its node";
+  EXPECT_FALSE(found[3]) << "what has nothing to do with them does not wait";
+}
+
+TEST(Locks, APausedJobKeepsItsNodes) {
+  const Job paused = make("2", "commission", {"a"}, {}, fleet::Role::kWorker, State::kPaused);
+  const Job waiting = make("1", "decommission", {"a"});
+  EXPECT_EQ(conflicts({&waiting, &paused})[0]->job, "2");
+}
+
+Job removal(std::string id, std::vector<std::string> dead, std::string survivor,
+            fleet::Role role = fleet::Role::kWorker) {
+  Job job = make(std::move(id), "decommission", std::move(dead), {"m2", "m3"}, role);
+  job.request.force = job.request.powered_off = true;
+  job.stages[0].def.nodes = {std::move(survivor)};
+  return job;
+}
+
+TEST(Locks, TheRemovalOfADeadNodeDoesNotWaitBehindBulkWork) {
+  const Job bulk = make("1", "commission", {"w1", "w2"}, {"m1", "m2", "dead"}, fleet::Role::kWorker,
+                        State::kRunning);
+  const Job queued = make("2", "decommission", {"dead", "w1"});
+  const Job urgent_job = removal("3", {"dead"}, "m1");
+  EXPECT_TRUE(urgent(urgent_job));
+  EXPECT_FALSE(conflicts({&bulk, &queued, &urgent_job})[2])
+      << "neither because others know it as a manager, nor because somebody waits for it";
+  EXPECT_FALSE(urgent(make("4", "decommission", {"dead"})));
+}
+
+TEST(Locks, TheRemovalOfADeadNodeWaitsForWorkOnThatNodeAndOnItsSurvivor) {
+  EXPECT_EQ(conflict(make("1", "commission", {"dead"}), removal("3", {"dead"}, "m1"))->node,
+            "dead");
+  EXPECT_EQ(conflict(make("1", "decommission", {"m1"}), removal("3", {"dead"}, "m1"))->node, "m1");
+  const auto c = conflict(make("1", "commission", {"m4"}, {}, fleet::Role::kManager),
+                          removal("3", {"dead"}, "m1", fleet::Role::kManager));
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->reason, "managers");
+}
+
+// 500 waiting jobs on 5000 nodes: told at once, because every start and every list asks.
+TEST(Locks, ALongQueueIsOneWalk) {
+  std::vector<Job> jobs;
+  for (int i = 0; i < 500; ++i) {
+    std::vector<std::string> nodes;
+    for (int k = 0; k < 10; ++k) nodes.push_back("n" + std::to_string((i * 10 + k) % 5000));
+    jobs.push_back(make(std::to_string(1000 + i), "commission", nodes, {"m1", "m2", "m3"}));
+  }
+  jobs.push_back(make("9999", "decommission", {"n4999"}));
+  std::vector<const Job*> open;
+  for (const Job& job : jobs) open.push_back(&job);
+  const auto found = conflicts(open);
+  EXPECT_EQ(found.back()->job, "1499");
+  EXPECT_FALSE(found[499]);
 }
 
 }  // namespace

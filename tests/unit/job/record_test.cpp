@@ -36,9 +36,15 @@ Job example() {
   stage.nodes = {"id1"};
   stage.state = StageState::kInterrupted;
   stage.closing = true;
+  stage.fences = {"run0"};
   job.stages.push_back(stage);
   job.cleanup = stage.def;
   job.problems.push_back({"c", "m", "h", "node1"});
+  job.pause = {true, Time(std::chrono::milliseconds(7)), std::chrono::milliseconds(8)};
+  job.overrun = {"timeout", "too long", Time(std::chrono::milliseconds(9))};
+  job.continuation = {"01old", "01new", {{"id1", {"check", "site"}}}, true, true};
+  job.request.kind = "commission";
+  job.request.timeout = std::chrono::seconds(90);
   return job;
 }
 
@@ -51,6 +57,20 @@ TEST(JobRecord, KeepsEverything) {
   EXPECT_EQ(again->stages[0].def.services.at("id1"), (std::vector<std::string>{"base", "docker"}));
   EXPECT_EQ(again->roles.at("id1"), fleet::Role::kManager);
   EXPECT_TRUE(again->stages[0].closing);
+  EXPECT_EQ(again->stages[0].fences, job.stages[0].fences);
+  EXPECT_EQ(again->pause.sum, job.pause.sum);
+  EXPECT_EQ(again->overrun.error, "too long");
+  EXPECT_EQ(again->continuation.passed, job.continuation.passed);
+  EXPECT_EQ(again->request.timeout, job.request.timeout);
+}
+
+TEST(JobRecord, OfAnOlderDaemonCanBeRead) {
+  Json record = to_record(example());
+  record.erase("control");
+  record["stages"][0].erase("fences");
+  const auto job = from_record(record);
+  ASSERT_TRUE(job) << job.error().line();
+  EXPECT_FALSE(job->pause.requested);
 }
 
 TEST(JobRecord, RefusesDamage) {

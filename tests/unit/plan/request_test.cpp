@@ -26,13 +26,16 @@ TEST(Request, ReadsEveryField) {
                   {"allow_outage", true},
                   {"keep_on_failure", true},
                   {"if_busy", "refuse"},
-                  {"dry_run", true}};
+                  {"dry_run", true},
+                  {"timeout", "10m"},
+                  {"silence_timeout", 90}};
   const auto r = parse_request(body);
   ASSERT_TRUE(r) << r.error().line();
   EXPECT_EQ(r->capabilities, (Codes{"a", "b"}));
   EXPECT_EQ(r->availability, fleet::Availability::kDrain);
   Json want = body;
   want["capabilities"] = {"a", "b"};
+  want["timeout"] = 600;
   EXPECT_EQ(to_json(*r), want);
   EXPECT_EQ(to_json(*parse_request(to_json(*r))), want);
   const auto d = parse_request({{"kind", "decommission"},
@@ -62,6 +65,9 @@ TEST(Request, FormIsCheckedAllAtOnce) {
             Codes{"nodes_and_selector"});
   EXPECT_EQ(problems(Json{{"kind", "commission"}, {"nodes", std::vector<std::string>(10001, "n")}}),
             Codes{"too_many_nodes"});
+  EXPECT_EQ(problems({{"kind", "verify"}, {"timeout", "soon"}, {"silence_timeout", 0}}),
+            (Codes{"bad_duration", "bad_duration"}));
+  EXPECT_EQ(problems({{"kind", "verify"}, {"timeout", Json::array()}}), Codes{"bad_duration"});
   EXPECT_EQ(problems({{"kind", ""}}), Codes{"unknown_kind"});
   EXPECT_EQ(problems(Json::object()), Codes{"unknown_kind"});
 }

@@ -48,6 +48,29 @@ TEST_F(Rig, LooksRightInEveryPhase) {
   EXPECT_EQ(runs->cancel("nothing", false).error().code, Code::kNotFound);
 }
 
+TEST_F(Rig, SaysWhenARunLastGaveASignOfLife) {
+  const auto now = [] {
+    return std::chrono::time_point_cast<std::chrono::milliseconds>(
+        std::chrono::system_clock::now());
+  };
+  constexpr std::chrono::milliseconds kTick{50};  // of the file system's clock
+  EXPECT_FALSE(runs->last_output("nothing"));
+  orders({{"site", "gate:go"}});
+  ASSERT_TRUE(runs->prepare(spec()));
+  EXPECT_FALSE(runs->last_output("r1")) << "it has not begun";
+  const Time before = now();
+  ASSERT_TRUE(runs->start("r1"));
+  ASSERT_TRUE(eventually([&] { return fs::exists(top / "double" / "go.waiting"); }));
+  const auto first = runs->last_output("r1");
+  ASSERT_TRUE(first);
+  EXPECT_GE(*first, before - kTick);
+  EXPECT_LE(*first, now() + kTick);
+  open_gate("go");
+  ASSERT_EQ(follow().phase, Phase::kFinished);
+  EXPECT_GT(*runs->last_output("r1"), before);
+  EXPECT_GE(*runs->last_output("r1"), *first);
+}
+
 TEST_F(Rig, StartsAtMostOnce) {
   begin();
   EXPECT_TRUE(runs->start("r1"));
