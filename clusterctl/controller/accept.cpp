@@ -121,7 +121,7 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
     outcome.name = before.name;
     job.nodes.push_back(std::move(outcome));
     const auto wanted = plan.changes.find(id);
-    if (wanted == plan.changes.end() || !job::start_event(plan.kind))
+    if (wanted == plan.changes.end() || !job::changes_spec(plan.kind))
       continue;  // looking changes nothing
     job.undo[id] = spec_of(before);
     fleet::Node after = before;
@@ -161,7 +161,7 @@ Result<job::Job> Controller::cancel_job(std::string_view ref, bool now_wanted) {
   change.jobs[job.id] = job;
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
   for (const job::StageStatus& stage : job.stages) {
-    if (stage.run.empty() || stage.closing || is_final(stage.state)) continue;
+    if (stage.run.empty() || stage.closing || stage.def.restores || is_final(stage.state)) continue;
     if (auto asked = deps_.runs.cancel(stage.run, job.cancel_now); !asked)
       return fail(asked.error());
   }

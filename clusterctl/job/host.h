@@ -28,13 +28,16 @@ struct NodeChange {
   std::vector<fleet::Condition> set_conditions;
   std::vector<std::string> clear_conditions;
   std::optional<std::optional<fleet::Applied>> applied;
-  std::map<std::string, fleet::ServiceStatus> services;  // added or replaced
-  bool clear_services = false;                           // first
+  std::optional<fleet::Availability> applied_availability;  // of what was applied, this alone
+  std::map<std::string, fleet::ServiceStatus> services;     // added or replaced
+  bool clear_services = false;                              // first
   std::optional<fleet::Hardware> hardware;
   std::optional<fleet::Presence> presence;
   std::optional<Time> last_seen;
   std::optional<std::string> host_key;  // pins it when none is pinned
   std::optional<plan::SpecChange> spec;
+  // Puts the wanted availability back: `second`, if it still is `first`.
+  std::optional<std::pair<fleet::Availability, fleet::Availability>> wanted_availability;
 };
 
 // A job's next durable step: its record and what it does to nodes, committed together or not at

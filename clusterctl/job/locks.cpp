@@ -30,10 +30,15 @@ bool read_only(const Job& job) {
   return job.kind == "check" || job.kind == "verify" || job.kind == "observe";
 }
 
+// The availability of a node in the scheduler does not hinder what goes on through it.
+bool leaves_services_alone(const Job& job) {
+  return read_only(job) || job.kind == "drain" || job.kind == "activate";
+}
+
 }  // namespace
 
 bool disrupts_managers(const Job& job) {
-  if (read_only(job)) return false;
+  if (leaves_services_alone(job)) return false;
   return std::any_of(job.roles.begin(), job.roles.end(),
                      [](const auto& entry) { return entry.second == fleet::Role::kManager; });
 }
@@ -42,10 +47,10 @@ std::optional<Conflict> conflict(const Job& holder, const Job& waiting) {
   if (read_only(holder) && read_only(waiting)) return std::nullopt;
   const auto a = targets(holder), b = targets(waiting);
   if (auto node = common(a, b)) return Conflict{holder.id, *node};
-  if (!read_only(holder)) {
+  if (!leaves_services_alone(holder)) {
     if (auto node = common(a, peers(waiting))) return Conflict{holder.id, *node};
   }
-  if (!read_only(waiting)) {
+  if (!leaves_services_alone(waiting)) {
     if (auto node = common(peers(holder), b)) return Conflict{holder.id, *node};
   }
   if (disrupts_managers(holder) && disrupts_managers(waiting)) return Conflict{holder.id, ""};

@@ -37,6 +37,16 @@ class FakeRuns final : public run::Runs {
   std::vector<std::pair<std::string, bool>> cancelled;
   std::atomic<bool> hold = false;  // follow() then waits for stop
   std::atomic<int> starts = 0;     // for a test that waits for one
+  // What the scheduler has for each host: set by runs of site.yml and availability.yml as soon as
+  // they start, whatever becomes of them. Read it while nothing runs.
+  std::map<std::string, std::string> scheduler;
+
+  // Everything that runs now is dead, without a result.
+  void power_cut() {
+    for (auto& [id, phase] : phases_) {
+      if (phase == run::Phase::kRunning) phase = run::Phase::kInterrupted;
+    }
+  }
 
   Status prepare(const run::RunSpec& spec) override {
     prepared.push_back(spec);
@@ -46,7 +56,13 @@ class FakeRuns final : public run::Runs {
   Status start(const std::string& id) override {
     started.push_back(id);
     ++starts;
-    if (phases_[id] == run::Phase::kPrepared) phases_[id] = run::Phase::kRunning;
+    if (phases_[id] != run::Phase::kPrepared) return {};
+    phases_[id] = run::Phase::kRunning;
+    const run::RunSpec& spec = of(id);
+    if (spec.playbook != "site.yml" && spec.playbook != "availability.yml") return {};
+    const Json inventory = Json::parse(spec.files.inventory);
+    for (const std::string& host : hosts_of(inventory, "clusterctl_targets"))
+      scheduler[host] = availability_of(inventory, host);
     return {};
   }
   run::RunState look(const std::string& id) const override {
@@ -57,12 +73,14 @@ class FakeRuns final : public run::Runs {
                        const std::function<void(std::string_view)>& on_line) override {
     const run::RunSpec& spec = of(id);
     const Script script = scripts[spec.stage];
+    if (phases_[id] == run::Phase::kInterrupted) return {run::Phase::kInterrupted, std::nullopt};
     if (script.before) script.before();
     if (hold) {
       while (!stop.stop_requested()) std::this_thread::yield();
       return {run::Phase::kRunning, std::nullopt};
     }
     if (!script.silent) emit(spec, script, on_line);
+    phases_[id] = script.interrupted ? run::Phase::kInterrupted : run::Phase::kFinished;
     if (script.interrupted) return {run::Phase::kInterrupted, std::nullopt};
     run::Exit exit;
     exit.code = script.exit_code;
@@ -121,6 +139,15 @@ class FakeRuns final : public run::Runs {
     if (!path.contains(group)) return out;
     for (const auto& [host, vars] : path[group]["hosts"].items()) out.push_back(host);
     return out;
+  }
+
+  static std::string availability_of(const Json& inventory, const std::string& host) {
+    return inventory.at("all")
+        .at("children")
+        .at("clusterctl_targets")
+        .at("hosts")
+        .at(host)
+        .at("clusterctl_availability");
   }
 
   static std::string text_of(const Json& value) {
@@ -196,6 +223,12 @@ class FakeRuns final : public run::Runs {
             {"host", host},
             {"name", "clusterctl_problems"},
             {"value", problems}});
+    }
+    if (spec.playbook == "availability.yml") {
+      line({{"event", "fact"},
+            {"host", host},
+            {"name", "clusterctl_scheduling"},
+            {"value", {{"v", 1}, {"availability", vars.at("clusterctl_availability")}}}});
     }
     if (spec.stage != "verify" && spec.stage != "observe") return;
     for (const Json& item : vars.value("clusterctl_services", Json::array())) {
