@@ -37,7 +37,7 @@ class JobLs final : public Command {
     o.value("--state", "STATE", state_, "only jobs in this state").choices = {
         "queued", "running", "paused", "succeeded", "failed", "cancelled", "interrupted"};
     o.value("--kind", "KIND", kind_, "only jobs of this kind").choices = {
-        "commission", "decommission", "check", "verify", "observe"};
+        "commission", "decommission", "check", "verify", "observe", "drain", "activate", "update"};
     o.value("--node", "NODE", node_, "only jobs with this node");
     o.number("--limit", "N", limit_, "at most so many");
   }
@@ -96,6 +96,16 @@ class JobInspect final : public Command {
   }
 
  private:
+  // What the job changed of its nodes' state in the scheduler, and whether it was put back.
+  static std::string undo_table(const Json& job) {
+    Table undo({"UNDO", "WHAT", "FROM", "TO", "STATE"});
+    for (const Json& e : field(job, "undo")) {
+      undo.add(
+          {text(e, "node"), text(e, "what"), text(e, "from"), text(e, "to"), text(e, "state")});
+    }
+    return undo.empty() ? "" : "\n" + undo.render();
+  }
+
   static std::string details_of(const Json& job) {
     std::string out;
     const auto row = [&out](std::string_view key, const std::string& value) {
@@ -125,6 +135,7 @@ class JobInspect final : public Command {
     }
     if (!stages.empty()) out += "\n" + stages.render();
     out += "\n" + outcome_table(job);
+    out += undo_table(job);
     for (const Json& w : field(job, "warnings")) {
       const std::string node = text(w, "node");
       out += fmt::format("warning: {}{}\n", node.empty() ? "" : node + ": ", text(w, "message"));
