@@ -129,6 +129,7 @@ Json all_vars(const RunInput& input) {
   if (!input.peer.empty()) out["clusterctl_peer"] = input.peer;
   if (!input.endpoint.empty()) out["clusterctl_endpoint"] = unsafe_text(input.endpoint);
   if (!input.only_services.empty()) out["clusterctl_only_services"] = input.only_services;
+  if (input.drain_deadline) out["clusterctl_drain_deadline"] = *input.drain_deadline;
   Json lost = Json::array();
   for (const LostMember& member : input.lost) {
     lost.push_back(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct RunInput {
   std::vector<std::string> managers, leaving, only_services, fence_runs;
   std::vector<LostMember> lost;
   std::string cleanup_level = "state";
+  std::optional<int> drain_deadline;  // seconds; nullopt: the role's default
   std::string pki_dir;
   Json request_vars = Json::object();
   // Daemon settings

@@ -17,9 +17,9 @@ namespace {
 
 const std::vector<std::string> kTopKeys{"host_groups", "defaults", "services"};
 const std::vector<std::string> kGroupKeys{"manager", "capabilities", "vars"};
-const std::vector<std::string> kServiceKeys{"on",      "when",    "needs",   "needs_when",
-                                            "version", "upgrade", "quorum",  "disrupts",
-                                            "memory",  "ports",   "forbids", "observed"};
+const std::vector<std::string> kServiceKeys{
+    "on",       "when",   "needs", "needs_when", "version",  "upgrade",  "quorum",
+    "disrupts", "memory", "ports", "forbids",    "observed", "schedules"};
 
 // A text, or a list of texts.
 Result<std::vector<std::string>> one_or_many(const Json& value, std::string_view key) {
@@ -166,6 +166,9 @@ Result<Service> read_service(const std::string& name, const Json& o) {
   if (auto fine = read_choice(o, "quorum", {"none", "members"}, quorum); !fine)
     return fail(fine.error());
   s.quorum_members = quorum == "members";
+  auto schedules = get_bool(o, "schedules");
+  if (!schedules) return fail(schedules.error());
+  s.schedules = *schedules;
   if (auto fine = read_choice(o, "upgrade", {"node", "cluster", "cluster-then-workers"}, s.upgrade);
       !fine)
     return fail(fine.error());

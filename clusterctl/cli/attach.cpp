@@ -152,6 +152,7 @@ std::string next_step(const Json& job) {
                        join(names, " "), names.size() == 1 ? "it" : "them",
                        names.size() == 1 ? "it" : "them");
   }
+  if (kind == "drain") return "clusterctl node activate " + join(names, " ") + " gives work again";
   if (kind == "check") return "clusterctl node commission " + join(names, " ");
   return "clusterctl node ls";
 }

@@ -45,7 +45,7 @@ class JobLs final : public Command {
     o.value("--state", "STATE", state_, "only jobs in this state").choices = {
         "queued", "running", "paused", "succeeded", "failed", "cancelled", "interrupted"};
     o.value("--kind", "KIND", kind_, "only jobs of this kind").choices = {
-        "commission", "decommission", "check", "verify", "observe"};
+        "commission", "decommission", "check", "verify", "observe", "drain", "activate", "update"};
     o.value("--node", "NODE", node_, "only jobs with this node");
     o.number("--limit", "N", limit_, "at most so many");
   }

@@ -162,6 +162,15 @@ std::string reason_of(const Json& node) {
   return join(cause, ": ");
 }
 
+// What the job changed of its nodes' state in the scheduler, and whether it was put back.
+std::string undo_table(const Json& job) {
+  Table undo({"UNDO", "WHAT", "FROM", "TO", "STATE"});
+  for (const Json& e : field(job, "undo")) {
+    undo.add({text(e, "node"), text(e, "what"), text(e, "from"), text(e, "to"), text(e, "state")});
+  }
+  return undo.empty() ? "" : "\n" + undo.render();
+}
+
 // The hints, of nodes that share a reason once. The findings bring their own.
 std::string hints(const Json& job) {
   std::string out;
@@ -198,7 +207,7 @@ std::string job_details(const Json& job, const Json& timeline, bool wide) {
   Rows rows;
   head(job, timeline, rows);
   std::string out = rows.out + stage_table(job, timeline) + "\n" + outcome_table(job) +
-                    node_timeline(timeline, wide);
+                    undo_table(job) + node_timeline(timeline, wide);
   for (const Json& w : field(job, "warnings")) {
     const std::string node = text(w, "node");
     out += fmt::format("warning: {}{}\n", node.empty() ? "" : node + ": ", text(w, "message"));

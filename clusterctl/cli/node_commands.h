@@ -13,6 +13,6 @@ CommandPtr make_node_inspect();
 CommandPtr make_node_get();  // contiv's spelling: a list, or one node
 CommandPtr make_node_rm();
 CommandPtr make_node_label();
-CommandPtr make_node_work(const std::string& kind);  // check, commission, decommission, verify
+CommandPtr make_node_work(const std::string& kind);  // a kind of job
 
 }  // namespace clusterctl::cli

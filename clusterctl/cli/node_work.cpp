@@ -19,6 +19,11 @@ std::string summary_of(const std::string& kind) {
   if (kind == "commission")
     return "Install the services of their group and capabilities, and verify them";
   if (kind == "verify") return "Look whether the services of commissioned nodes are healthy";
+  if (kind == "drain")
+    return "Take work off nodes: the scheduler moves it elsewhere, and that is waited for";
+  if (kind == "activate") return "Give nodes work again";
+  if (kind == "update")
+    return "Bring commissioned nodes to what is wanted now, batch by batch, without tearing down";
   return "Take nodes out of the cluster and remove what was installed";
 }
 
@@ -42,6 +47,30 @@ std::string details_of(const std::string& kind) {
            "Always asks, unless --yes is given. A machine that will never answer: --force "
            "--i-have-powered-it-off.";
   }
+  if (kind == "drain") {
+    return common +
+           "Done through a manager; ends when nothing of the scheduler runs there and every "
+           "replica "
+           "that left\n"
+           "runs elsewhere. When the deadline passes first, one line says what blocks, and the "
+           "availability is\n"
+           "put back (unless --keep-on-failure). Containers that the scheduler does not know stay.";
+  }
+  if (kind == "activate")
+    return common + "What runs elsewhere stays there until it is started anew.";
+  if (kind == "update") {
+    return common +
+           "Managers one by one, each after a look at the majorities; then workers, at most "
+           "--max-unavailable at once,\n"
+           "counting those that are away already. A batch is drained (if a service that stops the "
+           "node may change),\n"
+           "converged and verified before the next one begins. Stops before the next batch when a "
+           "node has failed\n"
+           "(--max-failures); the others are untouched. Without names: every commissioned node, "
+           "after asking.\n"
+           "Examples: clusterctl node update --plan\n"
+           "          clusterctl node update -g service-worker --max-unavailable 10%";
+  }
   return common + (kind == "check" ? "Without names: every accepted node."
                                    : "Without names: every commissioned node.");
 }
@@ -52,6 +81,9 @@ class NodeWork final : public Command {
     details = details_of(kind);
     commission_ = kind == "commission";
     decommission_ = kind == "decommission";
+    update_ = kind == "update";
+    drain_ = kind == "drain";
+    schedules_ = drain_ || kind == "activate";
   }
 
   void options(Options& o) override {
@@ -75,13 +107,26 @@ class NodeWork final : public Command {
       o.flag("--i-have-powered-it-off", powered_off_,
              "the machine is off and stays off: remove it through a survivor");
     }
+    if (update_) rolling_options(o);
+    if (schedules_ || update_) {
+      o.value("-g,--host-group", "GROUP", group_, "instead of names: all nodes of this group");
+      o.flag("--keep-on-failure", keep_,
+             "leave a node that failed as it is, also its availability");
+    }
+    if (drain_ || update_) {
+      o.value("--deadline", "TIME", deadline_,
+              "how long a drain may take: 90s, 10m, 2h; default: swarm_drain_wait, 10 minutes");
+    }
     if (commission_ || decommission_) {
       o.flag("--force", force_, "go on where a rule allows it: members missing, machine dead");
-      o.flag("--allow-outage", outage_, "accept that a service stops for a while");
     }
-    o.list("-e,--extra-vars", "JSON", extra_vars_,
-           "Ansible variables of this job, a JSON object or @FILE; they win over all others");
-    o.list("--var", "K=VALUE", vars_, "one such variable; VALUE is JSON or text");
+    if (commission_ || decommission_ || update_)
+      o.flag("--allow-outage", outage_, "accept that a service stops for a while");
+    if (!schedules_) {
+      o.list("-e,--extra-vars", "JSON", extra_vars_,
+             "Ansible variables of this job, a JSON object or @FILE; they win over all others");
+      o.list("--var", "K=VALUE", vars_, "one such variable; VALUE is JSON or text");
+    }
     o.value("--timeout", "DUR", timeout_, "stop the job when it takes longer: 90s, 10m, 2h");
     o.value("--silence-timeout", "DUR", silence_,
             "stop the job when Ansible gives no sign of life for so long");
@@ -100,7 +145,16 @@ class NodeWork final : public Command {
     if (decommission_ && names_.empty() && selector_.empty()) {
       return usage("name the nodes to decommission", "clusterctl node decommission NAME…");
     }
-    const bool ask = !plan_ && !yes_ && (decommission_ || (commission_ && names_.empty()));
+    if (schedules_ && names_.empty() && selector_.empty() && group_.empty()) {
+      return usage(fmt::format("name the nodes to {}", name),
+                   fmt::format("clusterctl node {} NAME…, or --selector, or --host-group", name));
+    }
+    if ((schedules_ || update_) && !names_.empty() && !group_.empty()) {
+      return usage("names and --host-group exclude each other here: it only selects nodes",
+                   "another group is given by decommission and commission");
+    }
+    const bool ask =
+        !plan_ && !yes_ && (decommission_ || ((commission_ || update_) && names_.empty()));
     if (ask && !session.terminal.can_ask()) {
       return usage("this needs a confirmation and there is no terminal to ask on",
                    "give --yes, or look first with --plan");
@@ -122,13 +176,24 @@ class NodeWork final : public Command {
   }
 
  private:
+  void rolling_options(Options& o) {
+    o.value("--max-unavailable", "N|N%", max_unavailable_,
+            "workers that may be down at once, with those that are away already; default: the "
+            "cluster's, at first 1");
+    o.number("--max-failures", "N", max_failures_,
+             "stop before the next batch when so many nodes have failed; default 1");
+    o.flag("--no-drain", no_drain_, "do not drain nodes first: what runs there stops with them");
+    o.flag("--drain", drain_always_, "drain every node first, also if nothing seems to change");
+  }
+
   static tl::unexpected<Error> usage(std::string message, std::string hint) {
     return fail(Code::kInvalid, "usage", std::move(message), std::move(hint));
   }
 
   // check and verify without names: all that can be meant.
   Status name_all(Session& session) {
-    if (commission_ || decommission_ || !names_.empty() || !selector_.empty()) return {};
+    const bool all = !commission_ && !decommission_ && !update_ && !schedules_;
+    if (!all || !names_.empty() || !selector_.empty()) return {};
     auto nodes = session.get_all("/v1/nodes", {}, "nodes");
     if (!nodes) return fail(nodes.error());
     for (const Json& node : *nodes) {
@@ -159,6 +224,12 @@ class NodeWork final : public Command {
     put("level", level_);
     put("timeout", timeout_);
     put("silence_timeout", silence_);
+    put("deadline", deadline_);
+    put("max_unavailable", max_unavailable_);
+    if (max_failures_) body["max_failures"] = *max_failures_;
+    if (no_drain_ && drain_always_)
+      return usage("--drain and --no-drain exclude each other", "give one of them");
+    if (no_drain_ || drain_always_) body["drain"] = no_drain_ ? "never" : "always";
     const auto set = [&body](const char* key, bool value) {
       if (value) body[key] = true;
     };
@@ -203,9 +274,10 @@ class NodeWork final : public Command {
     session.terminal.err(plan_text(*plan));
     const std::vector<std::string> nodes = plan_nodes(*plan);
     const std::string list = nodes.empty() ? "these nodes" : join(nodes, ", ");
-    return session.terminal.confirm(
-        decommission_ ? fmt::format("Decommission {}?", list)
-                      : fmt::format("Commission {} ({})?", count(nodes.size(), "node"), list));
+    return session.terminal.confirm(decommission_ ? fmt::format("Decommission {}?", list)
+                                                  : fmt::format("{} {} ({})?",
+                                                                update_ ? "Update" : "Commission",
+                                                                count(nodes.size(), "node"), list));
   }
 
   // With one key for all tries, so that an answer lost on the way does not start the work twice.
@@ -229,9 +301,13 @@ class NodeWork final : public Command {
     return kExitOk;
   }
 
-  bool commission_ = false, decommission_ = false;
+  bool commission_ = false, decommission_ = false, update_ = false, drain_ = false,
+       schedules_ = false;
   std::vector<std::string> names_, capabilities_, extra_vars_, vars_;
-  std::string selector_, group_, availability_, level_, timeout_, silence_;
+  std::string selector_, group_, availability_, level_, deadline_, max_unavailable_, timeout_,
+      silence_;
+  std::optional<int64_t> max_failures_;
+  bool no_drain_ = false, drain_always_ = false;
   bool keep_ = false, powered_off_ = false, force_ = false, outage_ = false;
   bool plan_ = false, detach_ = false, refuse_busy_ = false, yes_ = false;
 };

@@ -49,7 +49,9 @@ std::string plan_text(const Json& plan) {
   int i = 0;
   for (const Json& stage : field(plan, "stages")) {
     const size_t nodes = field(stage, "nodes").size();
-    out += fmt::format("{:>3}. {} ({}){}\n", ++i, text(stage, "name"), count(nodes, "node"),
+    const std::string batch = text(stage, "batch");
+    out += fmt::format("{:>3}. {} ({}){}{}\n", ++i, text(stage, "name"), count(nodes, "node"),
+                       batch.empty() || batch == "0" ? "" : ", batch " + batch,
                        text(stage, "parallel") == "one-by-one" ? ", managers one by one" : "");
     out += services_of(stage);
   }

@@ -123,7 +123,7 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
     outcome.name = before.name;
     job.nodes.push_back(std::move(outcome));
     const auto wanted = plan.changes.find(id);
-    if (wanted == plan.changes.end() || !job::start_event(plan.kind))
+    if (wanted == plan.changes.end() || !job::changes_spec(plan.kind))
       continue;  // looking changes nothing
     job.undo[id] = spec_of(before);
     fleet::Node after = before;

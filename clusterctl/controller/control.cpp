@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "controller/controller.h"
 #include "job/limits.h"
+#include "job/rolling.h"
 
 namespace clusterctl::controller {
 namespace {
@@ -15,10 +16,11 @@ tl::unexpected<Error> ended(const job::Job& job) {
               fmt::format("job {} has ended: {}", job.id, to_word(job.state)));
 }
 
-// A gate is the moment before a planned stage.
+// A gate is the moment before a planned stage; in rolling work, before a batch.
 bool has_gate(const job::Job& job) {
-  return std::any_of(job.stages.begin(), job.stages.end(), [](const job::StageStatus& s) {
-    return s.run.empty() && !s.closing && !is_final(s.state);
+  return std::any_of(job.stages.begin(), job.stages.end(), [&](const job::StageStatus& s) {
+    return s.run.empty() && !s.puts_back() && !is_final(s.state) &&
+           (s.def.batch == 0 || job::opens_batch(job, s));
   });
 }
 
@@ -33,7 +35,7 @@ void close_pause(job::Job& job, Time now) {
 // Of stages that put nodes in order nothing is ended.
 Status Controller::ask_to_end(const job::Job& job) {
   for (const job::StageStatus& stage : job.stages) {
-    if (stage.run.empty() || stage.closing || is_final(stage.state)) continue;
+    if (stage.run.empty() || stage.puts_back() || is_final(stage.state)) continue;
     if (auto asked = deps_.runs.cancel(stage.run, job.cancel_now); !asked) return asked;
   }
   return {};

@@ -14,6 +14,8 @@ Status apply(fleet::Node& node, const job::NodeChange& change, Time now) {
     spec.capabilities = change.spec->capabilities;
     spec.availability = change.spec->availability;
   }
+  if (const auto& back = change.wanted_availability; back && spec.availability == back->first)
+    spec.availability = back->second;
   if (change.host_key && spec.ssh.host_key.empty()) spec.ssh.host_key = *change.host_key;
   fleet::set_spec(node, std::move(spec));
 
@@ -25,6 +27,8 @@ Status apply(fleet::Node& node, const job::NodeChange& change, Time now) {
   for (const auto& [name, status] : change.services) fleet::record_service(node, name, status);
   if (change.applied && *change.applied) fleet::set_applied(node, **change.applied);
   if (change.applied && !*change.applied) fleet::clear_applied(node);
+  if (change.applied_availability)
+    fleet::set_applied_availability(node, *change.applied_availability);
   if (change.hardware) fleet::record_hardware(node, *change.hardware);
   if (change.presence) fleet::set_presence(node, *change.presence, now);
   for (const std::string& type : change.clear_conditions) fleet::clear_condition(node, type);

@@ -22,7 +22,11 @@ std::string way_on(const Node& node) {
     case kAllocated:
       return fmt::format("`clusterctl node decommission {}` first", n);
     case kMaintenance:
-      return fmt::format("`clusterctl node decommission {}` takes it out of service", n);
+      return fmt::format(
+          "`clusterctl node update {0}` goes on, `clusterctl node decommission {0}` takes it out "
+          "of "
+          "service",
+          n);
     case kCancelled:
       return fmt::format(
           "`clusterctl node decommission {0}` again; if it will never answer: "

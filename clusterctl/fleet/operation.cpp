@@ -104,6 +104,12 @@ bool set_applied(Node& node, Applied applied) {
   return bump(node, changed);
 }
 
+bool set_applied_availability(Node& node, Availability availability) {
+  if (!node.status.applied || node.status.applied->availability == availability) return false;
+  node.status.applied->availability = availability;
+  return bump(node, true);
+}
+
 bool clear_applied(Node& node) {
   const bool changed = node.status.applied.has_value() || !node.status.services.empty();
   node.status.applied.reset();

@@ -35,6 +35,8 @@ Status apply_event(Node& node, Event event);
 
 bool set_applied(Node& node, Applied applied);  // after verify; clears Drifted, Failed,
                                                 // Interrupted, NeedsVerification, Dirty, NotCleaned
+// After a change of the availability alone was verified.
+bool set_applied_availability(Node& node, Availability availability);
 // The node carries nothing any more: applied and services are forgotten, with their recorded ids.
 bool clear_applied(Node& node);
 // A fact just seen. An unhealthy fact without member_id keeps the recorded one: it is needed to

@@ -215,8 +215,13 @@ Status check_patch(const Node& node, const SpecPatch& patch) {
   Error error{Code::kConflict, "needs_job", "", "", {}};
   for (const std::string& field : patch.needs_job) {
     std::string hint = fmt::format("run `clusterctl node decommission {}`", node.name);
-    if (field != "acceptance")
+    if (field == "availability" && patch.spec.availability != Availability::kPause) {
+      hint = fmt::format("run `clusterctl node {} {}`",
+                         patch.spec.availability == Availability::kDrain ? "drain" : "activate",
+                         node.name);
+    } else if (field != "acceptance") {
       hint += fmt::format(", change it, then `clusterctl node commission {}`", node.name);
+    }
     error.problems.push_back(
         {"needs_job",
          fmt::format("{} of {} cannot be changed while it is {}: it needs work on the node", field,

@@ -79,6 +79,12 @@ std::vector<const NodeOutcome*> nodes_to_continue(const Job& job, const Selectio
 
 std::set<std::string> passed_stages(const Job& job, const NodeOutcome& node) {
   if (!node.cleanup.empty() && node.cleanup != "kept") return {};
+  // Work in batches puts a node's availability back when it breaks off, and converging again
+  // changes nothing that is right: a node that was not done begins anew.
+  const auto begins_anew = [](const StageStatus& s) {
+    return s.def.batch > 0 || !s.def.availability.empty();
+  };
+  if (std::any_of(job.stages.begin(), job.stages.end(), begins_anew)) return {};
   std::set<std::string> out;
   if (const auto before = job.continuation.passed.find(node.node);
       before != job.continuation.passed.end()) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.h"
+#include "fleet/words.h"
 
 namespace clusterctl::job {
 namespace {
@@ -95,6 +96,8 @@ class Evaluation {
       out_.failures.push_back({id, "", "", out_.error, out_.hint, out_.code});
     } else if (!result_.in_stats(name)) {
       out_.failures.push_back({id, "", "", "the run has no result for this node"});
+    } else if (!stage_.def.availability.empty()) {
+      require_availability(id, name);
     } else if (stage_.def.name == "verify") {
       require_health(id, name, change);
     } else if (stage_.def.name == "check") {
@@ -112,6 +115,8 @@ class Evaluation {
   NodeChange observe(const std::string& id, const std::string& name) {
     NodeChange change;
     change.id = id;
+    // Asked through a manager: it says nothing about whether the host itself answers.
+    if (stage_.def.availability.count(id)) return change;
     const auto counts = result_.hosts().find(name);
     const auto cause = result_.cause(name);
     const auto answered = result_.answered(name);
@@ -162,6 +167,18 @@ class Evaluation {
   bool has_findings(const std::string& name) const {
     const Json* fact = result_.fact(name, "clusterctl_problems");
     return fact && fact->is_array() && !fact->empty();
+  }
+
+  void require_availability(const std::string& id, const std::string& name) {
+    const std::string_view wanted = fleet::word(stage_.def.availability.at(id));
+    const Json* fact = result_.fact(name, "clusterctl_scheduling");
+    const std::string found =
+        fact && fact->is_object() ? get_string(*fact, "availability").value_or("") : "";
+    if (found == wanted) return;
+    out_.failures.push_back(
+        {id, "", "availability",
+         found.empty() ? "the scheduler's availability was not reported"
+                       : fmt::format("the scheduler says {}, not {}", one_line(found), wanted)});
   }
 
   void require_no_problems(const std::string& id, const std::string& name) {

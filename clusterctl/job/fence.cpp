@@ -15,9 +15,11 @@ void add_broken_runs(const Job& job, std::set<std::string>& runs) {
   }
 }
 
-// Stages whose playbook does not begin with the fence.
-bool without_fence(const std::string& stage) {
-  return stage == "observe" || stage == "show" || stage == "forget";
+// Stages whose playbook does not begin with the fence on its targets (availability.yml has it on
+// the manager that is asked).
+bool without_fence(const plan::Stage& stage) {
+  return stage.name == "observe" || stage.name == "show" || stage.name == "forget" ||
+         !stage.availability.empty();
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ void note_fences(const StageStatus& stage, bool complete, StageOutcome& outcome)
     // A connection that was lost in the middle leaves the remote half of its task behind as well.
     const bool lost = change.presence == fleet::Presence::kDisappeared;
     const bool failed = std::any_of(outcome.failures.begin(), outcome.failures.end(), is_this);
-    if (without_fence(stage.def.name)) {
+    if (without_fence(stage.def)) {
       if (broke_off) change.needs_fence = stage.run;
     } else if (broke_off || lost) {
       change.needs_fence = stage.run;

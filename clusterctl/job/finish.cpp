@@ -6,6 +6,8 @@
 #include <array>
 
 #include "job/causes.h"
+#include "job/rolling.h"
+#include "job/undo.h"
 #include "plan/plan.h"
 
 namespace clusterctl::job {
@@ -16,7 +18,9 @@ using fleet::Event;
 struct KindRow {
   std::string_view kind;
   Event start, success, failure, untouched;
-  std::string_view failure_mark;  // condition of a node that was touched and not put in order
+  std::string_view
+      failure_mark;      // condition of a node that was touched and not put in order; or ""
+  bool rolling = false;  // nodes begin and end with their batch
 };
 
 constexpr std::array kKinds{
@@ -24,6 +28,8 @@ constexpr std::array kKinds{
             Event::kCommissionFailed, "Dirty"},
     KindRow{"decommission", Event::kDecommission, Event::kDecommissioned,
             Event::kDecommissionFailed, Event::kDecommissionUntouched, "NotCleaned"},
+    KindRow{"update", Event::kMaintain, Event::kMaintained, Event::kMaintenanceFailed,
+            Event::kMaintenanceUntouched, "", true},
 };
 
 const KindRow* row(std::string_view kind) {
@@ -34,6 +40,10 @@ const KindRow* row(std::string_view kind) {
 
 bool failed(const NodeOutcome& n) {
   return n.state == OutcomeState::kFailed || n.state == OutcomeState::kCancelled;
+}
+
+bool sets_availability(std::string_view kind) {
+  return kind == "drain" || kind == "activate";
 }
 
 void mark_failed(NodeOutcome& n, const StageStatus& stage, const Failure& failure, bool cancelled) {
@@ -50,7 +60,18 @@ void mark_failed(NodeOutcome& n, const StageStatus& stage, const Failure& failur
 
 std::optional<Event> start_event(std::string_view kind) {
   const KindRow* r = row(kind);
-  return r ? std::optional(r->start) : std::nullopt;
+  return r && !r->rolling ? std::optional(r->start) : std::nullopt;
+}
+
+bool changes_spec(std::string_view kind) {
+  return start_event(kind) || sets_availability(kind);
+}
+
+std::string cause_line(const NodeOutcome& n) {
+  std::string out = n.name;
+  if (!n.service.empty()) out += ": " + n.service;
+  if (!n.task.empty()) out += ": " + n.task;
+  return out + ": " + n.message;
 }
 
 void record_outcome(Job& job, const StageStatus& stage, const StageOutcome& outcome,
@@ -59,6 +80,7 @@ void record_outcome(Job& job, const StageStatus& stage, const StageOutcome& outc
   if (stage.def.name == "observe")
     return;  // looks only: an unreachable member is an observation, not a failure of the job
   const bool closing = stage.closing;
+  if (closing && stage.def.restores) return;  // the ledger tells what became of it
   for (const std::string& id : touched) {
     if (NodeOutcome* n = job.outcome(id)) n->touched = true;
   }
@@ -107,7 +129,7 @@ bool stops_job(Job& job, const StageStatus& stage, const StageOutcome& outcome) 
 
 std::vector<StageStatus> closing_stages(const Job& job, const fleet::Snapshot& fleet) {
   const bool had = std::any_of(job.stages.begin(), job.stages.end(),
-                               [](const StageStatus& s) { return s.closing; });
+                               [](const StageStatus& s) { return s.closing && !s.def.restores; });
   if (had || job.reason == "interrupted") return {};
   std::vector<std::string> broken;
   bool lost_manager = false;
@@ -143,28 +165,42 @@ class Finish {
       : job_(job), fleet_(fleet), catalog_(catalog), now_(now) {}
 
   std::vector<NodeChange> run() {
-    const KindRow* kind = row(job_.kind);
     std::vector<NodeChange> changes;
     int bad = 0;
-    for (NodeOutcome& n : job_.nodes) {
-      settle(n);
+    for (NodeOutcome& n : job_.nodes) settle(n);
+    close_ledger(job_);
+    for (const NodeOutcome& n : job_.nodes) {
       bad += n.state != OutcomeState::kSucceeded;
       if (!fleet_.nodes.count(n.node)) continue;
-      if (kind) {
-        changes.push_back(n.state == OutcomeState::kSucceeded ? success(n, *kind)
-                                                              : failure(n, *kind));
-      } else {
-        changes.push_back(observed(n));
-      }
+      changes.push_back(change_of(n));
+      add_ledger_marks(n, changes.back());
     }
     conclude(bad);
     return changes;
   }
 
+  NodeChange change_of(const NodeOutcome& n) const {
+    const KindRow* kind = row(job_.kind);
+    const bool done = n.state == OutcomeState::kSucceeded;
+    if (sets_availability(job_.kind)) return scheduled(n);
+    if (!kind) return observed(n);
+    if (!kind->rolling) return done ? success(n, *kind) : failure(n, *kind);
+    if (done && fleet_.nodes.at(n.node).status.lifecycle != fleet::Lifecycle::kMaintenance)
+      return unchanged(n);  // its batch has said so
+    return done ? success(n, *kind) : rolling_failure(n, *kind);
+  }
+
  private:
+  static NodeChange unchanged(const NodeOutcome& n) {
+    NodeChange change;
+    change.id = n.node;
+    return change;
+  }
+
   // A node without a verdict when the job ends: done if the job ran through, otherwise not reached.
   void settle(NodeOutcome& n) const {
-    if (failed(n) && n.touched && n.cleanup.empty() && job_.request.keep_on_failure)
+    const bool changed = n.touched || holds_change(n.node);
+    if (failed(n) && changed && n.cleanup.empty() && job_.request.keep_on_failure)
       n.cleanup = "kept";
     if (n.state != OutcomeState::kPending && n.state != OutcomeState::kRunning) return;
     if (job_.reason.empty()) {
@@ -175,13 +211,18 @@ class Finish {
     }
   }
 
+  bool holds_change(const std::string& node) const {
+    return std::any_of(job_.ledger.begin(), job_.ledger.end(),
+                       [&](const UndoEntry& e) { return e.node == node && is_open(e.state); });
+  }
+
   NodeChange success(const NodeOutcome& n, const KindRow& kind) const {
     NodeChange change;
     change.id = n.node;
     change.event = kind.success;
     change.clear_conditions = {"Dirty",      "Failed", "Interrupted", "NeedsVerification",
                                "NotCleaned", "Pending"};
-    if (job_.kind == "commission") {
+    if (job_.kind != "decommission") {
       change.applied =
           plan::applied_after(fleet_, catalog_, job_.as_plan(), fleet_.nodes.at(n.node));
     } else {
@@ -226,6 +267,43 @@ class Finish {
     return change;
   }
 
+  // Still a member, whatever happened: nothing is cleaned.
+  NodeChange rolling_failure(const NodeOutcome& n, const KindRow& kind) const {
+    NodeChange change = unchanged(n);
+    if (n.begun) change.event = n.touched || n.was_out ? kind.failure : kind.untouched;
+    const bool bad = n.state == OutcomeState::kFailed || n.touched;  // else it was not reached
+    if (bad) change.set_conditions.push_back({"Failed", n.message, job_.id, now_});
+    if (bad && job_.reason == "interrupted")
+      change.set_conditions.push_back({"Interrupted", job_.error, job_.id, now_});
+    return change;
+  }
+
+  // drain, activate: what is wanted and what was applied follow what was really done.
+  NodeChange scheduled(const NodeOutcome& n) const {
+    NodeChange change = unchanged(n);
+    const auto wanted = job_.changes.find(n.node);
+    const auto before = job_.undo.find(n.node);
+    if (wanted == job_.changes.end()) return change;
+    if (n.state == OutcomeState::kSucceeded) {
+      change.applied_availability = wanted->second.availability;
+    } else if (before != job_.undo.end() && n.cleanup != "kept") {
+      change.wanted_availability = {wanted->second.availability, before->second.availability};
+    }
+    return change;
+  }
+
+  void add_ledger_marks(const NodeOutcome& n, NodeChange& change) const {
+    for (const UndoEntry& e : job_.ledger) {
+      if (e.node != n.node || e.state != UndoState::kFailed) continue;
+      change.set_conditions.push_back(
+          {"NeedsVerification",
+           fmt::format("its {} may be {} still and could not be put back to {}: `clusterctl node "
+                       "{} {}` sets it",
+                       e.what, e.to, e.from, e.from == "drain" ? "drain" : "activate", n.name),
+           job_.id, now_});
+    }
+  }
+
   static std::string mark_reason(const NodeOutcome& n) {
     if (n.cleanup.empty()) return "not cleaned after: " + n.message;
     return n.cleanup == "kept" ? "left as it failed, on request" : "cleanup " + n.cleanup;
@@ -237,7 +315,11 @@ class Finish {
     const bool commissioned = fleet_.nodes.at(n.node).status.applied.has_value();
     if (job_.kind != "verify" || !commissioned) return change;
     if (n.state == OutcomeState::kSucceeded) {
-      change.clear_conditions = {"NeedsVerification", "Failed", "Interrupted"};
+      change.clear_conditions = {"NeedsVerification"};
+      // One that failed in an update stays out of service until an update has ended well.
+      if (fleet_.nodes.at(n.node).status.lifecycle != fleet::Lifecycle::kMaintenance) {
+        change.clear_conditions.insert(change.clear_conditions.end(), {"Failed", "Interrupted"});
+      }
     } else {
       change.set_conditions.push_back({"NeedsVerification", n.message, job_.id, now_});
     }
@@ -257,6 +339,9 @@ class Finish {
     } else {
       job_.state = State::kSucceeded;
     }
+    const KindRow* kind = row(job_.kind);
+    if (kind && kind->rolling && job_.state != State::kSucceeded)
+      job_.error += " (" + tally(job_) + ")";
   }
 
   // One line for all of its nodes, and what to do about the first reason.
@@ -273,6 +358,12 @@ class Finish {
 };
 
 }  // namespace
+
+NodeChange node_done(const Job& job, const NodeOutcome& n, const fleet::Snapshot& fleet,
+                     const catalog::Catalog& catalog) {
+  Job copy = job;
+  return Finish(copy, fleet, catalog, Time{}).change_of(n);
+}
 
 std::vector<NodeChange> finish_job(Job& job, const fleet::Snapshot& fleet,
                                    const catalog::Catalog& catalog, Time now) {

@@ -14,8 +14,8 @@
 
 namespace clusterctl::job {
 
-// The lifecycle event that the start of this kind of work is for its targets; nullopt for read-only
-// work.
+// The lifecycle event that the start of this kind of work is for its targets; nullopt for work
+// that leaves it alone, or takes it batch by batch (rolling.h).
 std::optional<fleet::Event> start_event(std::string_view kind);
 
 // Records a stage's failures in the job's per-node outcomes. `touched` tells which targets were
@@ -26,6 +26,16 @@ void record_outcome(Job& job, const StageStatus& stage, const StageOutcome& outc
 // True when the job must not go on to its next planned stage; sets reason and error. Other failures
 // concern their own node only.
 bool stops_job(Job& job, const StageStatus& stage, const StageOutcome& outcome);
+
+// "node: service: task: message" of a node that failed.
+std::string cause_line(const NodeOutcome& n);
+
+// What becomes of a node for which this kind of work has reached its aim.
+NodeChange node_done(const Job& job, const NodeOutcome& n, const fleet::Snapshot& fleet,
+                     const catalog::Catalog& catalog);
+
+// True for kinds whose acceptance changes what is wanted of their nodes.
+bool changes_spec(std::string_view kind);
 
 // Stages to add after the last planned one: cleanup of failed nodes, then an observation when
 // members were removed.

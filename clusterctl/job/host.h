@@ -29,8 +29,9 @@ struct NodeChange {
   std::vector<fleet::Condition> set_conditions;
   std::vector<std::string> clear_conditions;
   std::optional<std::optional<fleet::Applied>> applied;
-  std::map<std::string, fleet::ServiceStatus> services;  // added or replaced
-  bool clear_services = false;                           // first
+  std::optional<fleet::Availability> applied_availability;  // of what was applied, this alone
+  std::map<std::string, fleet::ServiceStatus> services;     // added or replaced
+  bool clear_services = false;                              // first
   std::optional<fleet::Hardware> hardware;
   std::optional<fleet::Presence> presence;
   std::optional<Time> last_seen;
@@ -38,6 +39,8 @@ struct NodeChange {
   std::optional<plan::SpecChange> spec;
   std::optional<std::string> needs_fence;  // a run that may have left processes there
   std::vector<std::string> fenced;         // runs of which nothing is left there
+  // Puts the wanted availability back: `second`, if it still is `first`.
+  std::optional<std::pair<fleet::Availability, fleet::Availability>> wanted_availability;
 };
 
 // A job's next durable step: its record and what it does to nodes, committed together or not at

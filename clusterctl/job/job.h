@@ -49,6 +49,9 @@ struct StageStatus {
       false;  // added after the planned ones: puts failed nodes in order, cannot be cancelled
   std::vector<std::string> fences;  // broken runs whose processes this run ends first
   std::optional<Time> started, ended;
+
+  // It puts things in order: neither a cancel, a pause nor a time limit stops it.
+  bool puts_back() const { return closing || def.restores; }
 };
 
 enum class OutcomeState { kPending, kRunning, kSucceeded, kFailed, kCancelled, kUntouched };
@@ -60,6 +63,8 @@ struct NodeOutcome {
   std::string name;
   OutcomeState state = OutcomeState::kPending;
   bool touched = false;  // a converging or cleaning task was begun there
+  bool begun = false;    // rolling work: its batch has begun, the node is in Maintenance for it
+  bool was_out = false;  // it was in Maintenance before: untouched, it is no better than that
   std::string stage;     // where it failed
   std::string service;
   std::string task;
@@ -93,6 +98,27 @@ struct Continuation {
   bool secrets_gone = false;   // they were, and are no longer: it cannot be gone on with
 };
 
+// One change of a node's state in the scheduler, written down before the run that makes it. What is
+// open when the job does not reach its aim for that node is put back by a closing stage.
+enum class UndoState {
+  kRecorded,  // the run that makes the change may have begun
+  kDone,      // made; open as long as the job may still fail
+  kUndone,    // put back
+  kKept,      // left as it is: it was the aim, or the evidence is kept
+  kFailed     // could not be put back
+};
+constexpr bool is_open(UndoState s) {
+  return s == UndoState::kRecorded || s == UndoState::kDone;
+}
+std::string_view to_word(UndoState s);
+
+struct UndoEntry {
+  std::string node;      // id
+  std::string what;      // "availability"
+  std::string from, to;  // words of that matter
+  UndoState state = UndoState::kRecorded;
+};
+
 struct Job {
   std::string id;
   std::string kind;       // "commission", "decommission", "check", "verify", …
@@ -117,6 +143,7 @@ struct Job {
   std::map<std::string, fleet::Role> roles;         // of the targets, by node id
   std::map<std::string, plan::SpecChange> changes;  // what the accepting commit set, by node id
   std::map<std::string, plan::SpecChange> undo;     // what stood there before
+  std::vector<UndoEntry> ledger;                    // undo ledger, oldest first: see undo.h
   std::optional<plan::Stage> cleanup;               // template for nodes that fail
   std::vector<Problem> problems;                    // findings of the check stage, per node
   std::vector<Problem> warnings;

@@ -44,10 +44,14 @@ Json stage_view(const StageStatus& stage, const Job& job, const fleet::Snapshot&
   for (const std::string& id : stage.run.empty() ? stage.def.nodes : stage.nodes) {
     nodes.push_back(name_of(id, job, fleet));
   }
-  return {
-      {"name", stage.def.name},         {"run", stage.run}, {"playbook", stage.def.playbook},
-      {"state", to_word(stage.state)},  {"nodes", nodes},   {"started", time_json(stage.started)},
-      {"ended", time_json(stage.ended)}};
+  return {{"batch", stage.def.batch},
+          {"name", stage.def.name},
+          {"run", stage.run},
+          {"playbook", stage.def.playbook},
+          {"state", to_word(stage.state)},
+          {"nodes", nodes},
+          {"started", time_json(stage.started)},
+          {"ended", time_json(stage.ended)}};
 }
 
 }  // namespace
@@ -92,6 +96,14 @@ Json to_json(const Job& job, const fleet::Snapshot& fleet, const std::optional<C
                             {"cleanup", n.cleanup}});
   }
   out["causes"] = causes_json(job, fleet);
+  out["undo"] = Json::array();
+  for (const UndoEntry& e : job.ledger) {
+    out["undo"].push_back({{"node", name_of(e.node, job, fleet)},
+                           {"what", e.what},
+                           {"from", e.from},
+                           {"to", e.to},
+                           {"state", to_word(e.state)}});
+  }
   if (waiting) {
     out["waiting"] = {{"job", waiting->job},
                       {"node", waiting->node.empty() ? "" : name_of(waiting->node, job, fleet)},

@@ -73,9 +73,15 @@ Json vars_json(const plan::RunVars& v) {
   Json lost = Json::array();
   for (const plan::Lost& l : v.lost)
     lost.push_back({{"name", l.name}, {"addr", l.addr}, {"ids", l.ids}});
-  return {{"initiator", v.initiator}, {"peer", v.peer},         {"managers", v.managers},
-          {"endpoint", v.endpoint},   {"lost", lost},           {"leaving", v.leaving},
-          {"level", v.cleanup_level}, {"only", v.only_services}};
+  return {{"initiator", v.initiator},
+          {"peer", v.peer},
+          {"managers", v.managers},
+          {"endpoint", v.endpoint},
+          {"lost", lost},
+          {"leaving", v.leaving},
+          {"level", v.cleanup_level},
+          {"only", v.only_services},
+          {"drain_deadline", v.drain_deadline ? Json(*v.drain_deadline) : Json()}};
 }
 
 plan::RunVars vars_from(const Json& j) {
@@ -87,8 +93,16 @@ plan::RunVars vars_from(const Json& j) {
   v.leaving = j.at("leaving");
   v.cleanup_level = j.at("level");
   v.only_services = j.at("only");
+  if (const Json deadline = j.value("drain_deadline", Json()); !deadline.is_null())
+    v.drain_deadline = deadline.get<int>();
   for (const Json& l : j.at("lost")) v.lost.push_back({l.at("name"), l.at("addr"), l.at("ids")});
   return v;
+}
+
+Json availability_json(const std::map<std::string, fleet::Availability>& wanted) {
+  Json out = Json::object();
+  for (const auto& [id, a] : wanted) out[id] = kAvailability[static_cast<size_t>(a)];
+  return out;
 }
 
 Json def_json(const plan::Stage& s) {
@@ -97,6 +111,9 @@ Json def_json(const plan::Stage& s) {
           {"nodes", s.nodes},
           {"peers", s.peers},
           {"one_by_one", s.one_by_one},
+          {"availability", availability_json(s.availability)},
+          {"restores", s.restores},
+          {"batch", s.batch},
           {"services", services_json(s.services)},
           {"vars", vars_json(s.vars)}};
 }
@@ -109,6 +126,11 @@ plan::Stage def_from(const Json& j) {
   s.peers = j.at("peers");
   s.one_by_one = j.at("one_by_one");
   s.vars = vars_from(j.at("vars"));
+  // Records of earlier versions have none of these.
+  s.restores = j.value("restores", false);
+  s.batch = j.value("batch", 0);
+  const Json availability = j.value("availability", Json::object());
+  for (const auto& [id, word] : availability.items()) s.availability[id] = availability_from(word);
   for (const Json& group : j.at("services")) {
     for (const std::string id : group.at(1))
       s.services[id] = group.at(0).get<std::vector<std::string>>();
@@ -137,9 +159,10 @@ StageStatus stage_from(const Json& j) {
 
 Json outcome_json(const NodeOutcome& n) {
   return {{"node", n.node},       {"name", n.name},       {"state", to_word(n.state)},
-          {"touched", n.touched}, {"stage", n.stage},     {"service", n.service},
-          {"task", n.task},       {"message", n.message}, {"hint", n.hint},
-          {"code", n.code},       {"cleanup", n.cleanup}};
+          {"touched", n.touched}, {"begun", n.begun},     {"was_out", n.was_out},
+          {"stage", n.stage},     {"service", n.service}, {"task", n.task},
+          {"message", n.message}, {"hint", n.hint},       {"code", n.code},
+          {"cleanup", n.cleanup}};
 }
 
 NodeOutcome outcome_from(const Json& j) {
@@ -148,6 +171,8 @@ NodeOutcome outcome_from(const Json& j) {
   n.name = j.at("name");
   n.state = from_word(j.at("state"), OutcomeState::kUntouched);
   n.touched = j.at("touched");
+  n.begun = j.value("begun", false);
+  n.was_out = j.value("was_out", false);
   n.stage = j.at("stage");
   n.service = j.at("service");
   n.task = j.at("task");
@@ -188,6 +213,19 @@ void control_from(const Json& j, Job& job) {
                       c.at("keeps_secrets"), c.at("secrets_gone")};
 }
 
+Json ledger_json(const std::vector<UndoEntry>& ledger) {
+  Json out = Json::array();
+  for (const UndoEntry& e : ledger) out.push_back({e.node, e.what, e.from, e.to, to_word(e.state)});
+  return out;
+}
+
+std::vector<UndoEntry> ledger_from(const Json& j) {
+  std::vector<UndoEntry> out;
+  for (const Json& e : j)
+    out.push_back({e.at(0), e.at(1), e.at(2), e.at(3), from_word(e.at(4), UndoState::kFailed)});
+  return out;
+}
+
 Job decode(const Json& j) {
   Job job;
   job.id = j.at("id");
@@ -210,6 +248,7 @@ Job decode(const Json& j) {
   for (const NodeOutcome& n : job.nodes) job.roles.emplace(n.node, fleet::Role::kWorker);
   job.changes = changes_from(j.at("changes"));
   job.undo = changes_from(j.at("undo"));
+  job.ledger = ledger_from(j.value("ledger", Json::array()));
   if (!j.at("cleanup").is_null()) job.cleanup = def_from(j.at("cleanup"));
   job.problems = problems_from(j.at("problems"));
   job.warnings = problems_from(j.at("warnings"));
@@ -240,6 +279,7 @@ Json to_record(const Job& job) {
          {"request", plan::to_json(job.request)},
          {"changes", changes_json(job.changes)},
          {"undo", changes_json(job.undo)},
+         {"ledger", ledger_json(job.ledger)},
          {"cleanup", job.cleanup ? def_json(*job.cleanup) : Json()},
          {"problems", problems_json(job.problems)},
          {"warnings", problems_json(job.warnings)},

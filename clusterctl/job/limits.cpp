@@ -10,7 +10,7 @@ namespace clusterctl::job {
 
 const StageStatus* limited_stage(const Job& job) {
   const auto it = std::find_if(job.stages.begin(), job.stages.end(), [](const StageStatus& s) {
-    return !s.run.empty() && !s.closing && !is_final(s.state);
+    return !s.run.empty() && !s.puts_back() && !is_final(s.state);
   });
   return it == job.stages.end() ? nullptr : &*it;
 }

@@ -70,8 +70,13 @@ bool read_only(const Job& job) {
   return job.kind == "check" || job.kind == "verify" || job.kind == "observe";
 }
 
+// The availability of a node in the scheduler does not hinder what goes on through it.
+static bool leaves_services_alone(const Job& job) {
+  return read_only(job) || job.kind == "drain" || job.kind == "activate";
+}
+
 bool disrupts_managers(const Job& job) {
-  if (read_only(job)) return false;
+  if (leaves_services_alone(job)) return false;
   return std::any_of(job.roles.begin(), job.roles.end(),
                      [](const auto& entry) { return entry.second == fleet::Role::kManager; });
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "job/undo.h"
 #include "plan/plan.h"
 
 namespace clusterctl::job {
@@ -35,6 +36,7 @@ class InputBuilder {
     in.leaving = vars.leaving;
     in.only_services = vars.only_services;
     in.cleanup_level = vars.cleanup_level;
+    in.drain_deadline = vars.drain_deadline;
     in.fence_runs = stage_.fences;
     for (const plan::Lost& lost : vars.lost) in.lost.push_back({lost.name, lost.addr, lost.ids});
     in.pki_dir = context_.defaults.pki_dir;
@@ -78,7 +80,7 @@ class InputBuilder {
     host.role = target && role != job_.roles.end()
                     ? role->second
                     : plan::role_of(context_.catalog, node).value_or(fleet::Role::kWorker);
-    host.availability = node.spec.availability;
+    host.availability = availability_during(job_, stage_, node);
     if (const auto services = stage_.def.services.find(id); services != stage_.def.services.end()) {
       host.services = services->second;
     }

@@ -9,24 +9,33 @@
 #include "job/evaluate.h"
 #include "job/fence.h"
 #include "job/finish.h"
+#include "job/rolling.h"
 #include "job/run_input.h"
+#include "job/undo.h"
 #include "run/output_log.h"
 
 namespace clusterctl::job {
 namespace {
 
-// Stages that only look: they touch nothing, and their failure needs no cleanup.
-bool looks_only(const std::string& stage) {
-  return stage == "check" || stage == "observe" || stage == "verify" || stage == "show";
+// Stages that leave the nodes alone: they only look, or only speak to the scheduler, which the undo
+// ledger takes care of. Their failure needs no cleanup.
+bool leaves_nodes_alone(const plan::Stage& stage) {
+  return stage.name == "check" || stage.name == "observe" || stage.name == "verify" ||
+         stage.name == "show" || !stage.availability.empty();
 }
 
 }  // namespace
 
 void Stepper::run(std::stop_token stop) {
   for (;;) {
+    if (!advance_batches()) return;
     const auto next = std::find_if(job_.stages.begin(), job_.stages.end(),
                                    [](const StageStatus& s) { return !is_final(s.state); });
     if (next == job_.stages.end()) {
+      if (auto undo = undo_stage(job_, *c_.host.fleet(), c_.catalog)) {
+        job_.stages.push_back(std::move(*undo));
+        continue;
+      }
       const auto more = closing_stages(job_, *c_.host.fleet());
       if (more.empty()) return finish();
       job_.stages.insert(job_.stages.end(), more.begin(), more.end());
@@ -36,14 +45,31 @@ void Stepper::run(std::stop_token stop) {
   }
 }
 
+// Between batches: those that are over put their nodes back into service, and the next one has to
+// pass the gate. False: a step could not be stored.
+bool Stepper::advance_batches() {
+  auto done = finish_batches(job_, *c_.host.fleet(), c_.catalog);
+  if (!done.empty() && !propose(std::move(done), "job.stage", tally(job_))) return false;
+  const auto next = std::find_if(job_.stages.begin(), job_.stages.end(),
+                                 [](const StageStatus& s) { return !is_final(s.state); });
+  if (next == job_.stages.end() || !opens_batch(job_, *next)) return true;
+  if (auto stop = pass_gate(job_, *next, *c_.host.fleet(), c_.catalog)) {
+    give_up(std::move(stop->reason), std::move(stop->error));
+    job_.hint = std::move(stop->hint);
+  }
+  return true;
+}
+
 Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
   if (stage.run.empty()) {
     if (stop.stop_requested()) return Next::kDetached;
-    if (!stage.closing && cancel_wanted()) {
+    if (!stage.puts_back() && cancel_wanted()) {
       give_up_cancelled();
       return Next::kGoOn;
     }
-    if (!stage.closing && pause_wanted()) return pause(stage);
+    // Rolling work is paused between batches: no node is left as it is in the middle of one.
+    const bool gate = stage.def.batch == 0 || opens_batch(job_, stage);
+    if (!stage.puts_back() && gate && pause_wanted()) return pause(stage);
     choose_targets(stage);
     if (stage.nodes.empty()) {
       stage.state = StageState::kSkipped;
@@ -67,7 +93,7 @@ Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
                                             stage.nodes.size() == 1 ? "node" : "nodes");
     if (!propose({}, "job.stage", message)) return Next::kDetached;
   }
-  if (!stage.closing && cancel_wanted()) (void)c_.runs.cancel(stage.run, job_.cancel_now);
+  if (!stage.puts_back() && cancel_wanted()) (void)c_.runs.cancel(stage.run, job_.cancel_now);
   return follow(stage, stop);
 }
 
@@ -111,7 +137,8 @@ Stepper::Next Stepper::prepare(StageStatus& stage) {
     if (NodeOutcome* n = job_.outcome(id); n && n->state == OutcomeState::kPending)
       n->state = OutcomeState::kRunning;
   }
-  return propose() ? Next::kGoOn : Next::kDetached;
+  record_changes(job_, stage, *c_.host.fleet());
+  return propose(begin_nodes(job_, stage, *c_.host.fleet())) ? Next::kGoOn : Next::kDetached;
 }
 
 Stepper::Next Stepper::follow(StageStatus& stage, std::stop_token stop) {
@@ -135,7 +162,7 @@ bool Stepper::conclude(StageStatus& stage, const run::RunState& state,
   stage.ended = now;
 
   std::vector<std::string> touched;
-  if (!looks_only(stage.def.name)) {
+  if (!leaves_nodes_alone(stage.def)) {
     const bool unknown = outcome.state == StageState::kInterrupted || result.bad_lines() > 0;
     for (const std::string& id : stage.nodes) {
       const auto node = fleet->nodes.find(id);
@@ -145,6 +172,7 @@ bool Stepper::conclude(StageStatus& stage, const run::RunState& state,
   }
   record_outcome(job_, stage, outcome, touched);
   note_fences(stage, result.complete(), outcome);
+  settle_changes(job_, stage, outcome);
   if (auto known_hosts = c_.runs.read_known_hosts(stage.run)) {
     for (auto& [id, key] : ansible::learnt_host_keys(*known_hosts)) {
       for (NodeChange& change : outcome.observations) {
@@ -181,11 +209,18 @@ void Stepper::check_quorum(const StageStatus& stage) {
   if (stage.def.name != "observe" || stage.closing) return;
   const bool changes_follow = std::any_of(
       job_.stages.begin(), job_.stages.end(),
-      [](const StageStatus& s) { return !is_final(s.state) && !looks_only(s.def.name); });
+      [](const StageStatus& s) { return !is_final(s.state) && !leaves_nodes_alone(s.def); });
   if (!changes_follow) return;
-  if (auto ok = plan::recheck_quorum(*c_.host.fleet(), c_.catalog, job_.request, job_.as_plan());
-      !ok) {
-    give_up("quorum_lost", ok.error().message + "; nothing was changed");
+  plan::Plan plan = job_.as_plan();  // of rolling work: what is still to be done of it
+  std::erase_if(plan.targets, [&](const std::string& id) {
+    const NodeOutcome* n = job_.outcome(id);
+    return stage.def.batch > 0 && n && n->state != OutcomeState::kPending &&
+           n->state != OutcomeState::kRunning;
+  });
+  if (auto ok = plan::recheck_quorum(*c_.host.fleet(), c_.catalog, job_.request, plan); !ok) {
+    const bool changed = std::any_of(job_.nodes.begin(), job_.nodes.end(),
+                                     [](const NodeOutcome& n) { return n.touched; });
+    give_up("quorum_lost", ok.error().message + (changed ? "" : "; nothing was changed"));
     job_.hint = ok.error().hint;
   }
 }

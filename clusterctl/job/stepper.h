@@ -27,6 +27,7 @@ class Stepper {
   Next prepare(StageStatus& stage);
   Next follow(StageStatus& stage, std::stop_token stop);
   bool conclude(StageStatus& stage, const run::RunState& state, const ansible::RunResult& result);
+  bool advance_batches();
   void choose_targets(StageStatus& stage) const;
   void check_quorum(const StageStatus& stage);
   void skip_planned();

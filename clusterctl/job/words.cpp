@@ -13,7 +13,14 @@ constexpr std::array<std::string_view, 8> kStageStates{
 constexpr std::array<std::string_view, 6> kOutcomes{"pending", "running",   "succeeded",
                                                     "failed",  "cancelled", "untouched"};
 
+constexpr std::array<std::string_view, 5> kUndoStates{"recorded", "done", "undone", "kept",
+                                                      "failed"};
+
 }  // namespace
+
+std::string_view to_word(UndoState s) {
+  return kUndoStates[static_cast<size_t>(s)];
+}
 
 std::string_view to_word(State s) {
   return kStates[static_cast<size_t>(s)];

@@ -72,6 +72,22 @@ bool Context::is_member(const Node& node) const {
                      [&](const fleet::View& v) { return v.of(node.id); });
 }
 
+bool Context::is_scheduled(const Node& node) const {
+  const auto services = services_of(node);
+  return std::any_of(services.begin(), services.end(), [&](const std::string& name) {
+    const catalog::Service* service = catalog_.service(name);
+    return service && service->schedules;
+  });
+}
+
+bool Context::others_take_work(const std::set<std::string>& except) const {
+  const NodeList others = commissioned(except);
+  return std::any_of(others.begin(), others.end(), [&](const Node* node) {
+    return node->status.applied && node->status.presence != fleet::Presence::kDisappeared &&
+           last_availability(*node) == fleet::Availability::kActive && is_scheduled(*node);
+  });
+}
+
 std::vector<std::string> Context::services_of(const Node& node) const {
   if (node.status.applied) return node.status.applied->services;
   const std::string& group = node.spec.host_group;

@@ -37,6 +37,11 @@ class Context {
   const Node* peer(const std::set<std::string>& except) const;
   // A voting member of any quorum service.
   bool is_member(const Node& node) const;
+  // It carries a service that keeps its availability.
+  bool is_scheduled(const Node& node) const;
+  // A node outside `except` (ids) could take over what they run: scheduled, active, not known to
+  // be away.
+  bool others_take_work(const std::set<std::string>& except) const;
   // Services a node has been given: what was applied, else what it would get now.
   std::vector<std::string> services_of(const Node& node) const;
   // Services that anything may have left on the node: those of every host group, in provisioning
@@ -85,11 +90,17 @@ std::vector<Problem> check_joining(const Context& context, const std::vector<Joi
 std::vector<Problem> check_removing(const Context& context, const NodeList& leaving,
                                     bool powered_off, std::map<std::string, QuorumView>& views);
 
+// Each of `managers` stops for a while and comes back, one after the other.
+std::vector<Problem> check_disrupting(const Context& context, const NodeList& managers,
+                                      std::map<std::string, QuorumView>& views);
+
 // One per kind. They assume a parsed request.
 Result<Plan> plan_commission(const Context& context);
 Result<Plan> plan_decommission(const Context& context);
 Result<Plan> plan_check(const Context& context);
 Result<Plan> plan_verify(const Context& context);
 Result<Plan> plan_observe(const Context& context);
+Result<Plan> plan_availability(const Context& context);  // drain, activate
+Result<Plan> plan_update(const Context& context);
 
 }  // namespace clusterctl::plan

@@ -21,11 +21,13 @@ Json stage_json(const Stage& stage, const fleet::Snapshot& snapshot) {
     const auto it = stage.services.find(id);
     if (it != stage.services.end()) services[name_of(snapshot, id)] = it->second;
   }
-  return {{"name", stage.name},
-          {"playbook", stage.playbook},
-          {"nodes", std::move(nodes)},
-          {"services", std::move(services)},
-          {"parallel", stage.one_by_one ? "one-by-one" : "all"}};
+  Json out{{"name", stage.name},
+           {"playbook", stage.playbook},
+           {"nodes", std::move(nodes)},
+           {"services", std::move(services)},
+           {"parallel", stage.one_by_one ? "one-by-one" : "all"}};
+  if (stage.batch > 0) out["batch"] = stage.batch;
+  return out;
 }
 
 }  // namespace
@@ -56,6 +58,8 @@ Result<Plan> make_plan(const fleet::Snapshot& snapshot, const catalog::Catalog& 
   if (request.kind == "check") return plan_check(context);
   if (request.kind == "verify") return plan_verify(context);
   if (request.kind == "observe") return plan_observe(context);
+  if (request.kind == "drain" || request.kind == "activate") return plan_availability(context);
+  if (request.kind == "update") return plan_update(context);
   return fail(Code::kInvalid, "unknown_kind",
               fmt::format("{} is not a kind of job", fleet::shown(request.kind)),
               "one of: " + join(kKinds, ", "));

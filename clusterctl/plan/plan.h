@@ -8,6 +8,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,12 +37,16 @@ struct Request {
   bool dry_run = false;
   // The job is stopped when it takes longer, or when its run gives no sign of life for so long.
   std::optional<std::chrono::seconds> timeout, silence_timeout;
+  std::string max_unavailable;  // update: "2" or "10%" of the workers; empty: the cluster's
+  int max_failures = 1;         // update: stops before the next batch when so many have failed
+  std::string drain = "auto";   // update: "auto", "always", "never"
+  std::optional<int> deadline;  // drain, update: seconds a drain may take; else the role's default
 };
 Result<Request> parse_request(const Json& body);
 Json to_json(const Request& request);
 
-inline const std::vector<std::string> kKinds{"commission", "decommission", "check", "verify",
-                                             "observe"};
+inline const std::vector<std::string> kKinds{"commission", "decommission", "check",    "verify",
+                                             "observe",    "drain",        "activate", "update"};
 
 // A member that will never answer, with the ids by which it is removed.
 struct Lost {
@@ -60,10 +65,12 @@ struct RunVars {
   std::vector<Lost> lost;
   std::vector<std::string> only_services;
   std::string cleanup_level = "state";
+  std::optional<int> drain_deadline;  // seconds; 0: set the availability and do not wait
 };
 
 struct Stage {
-  std::string name;                // "check", "observe", "site", "verify", "cleanup", "forget"
+  std::string name;                // "check", "observe", "site", "verify", "cleanup", "forget",
+                                   // "drain", "activate", "restore", "undo"
   std::string playbook;            // "site.yml"
   std::vector<std::string> nodes;  // target ids, in the order of work
   std::vector<std::string> peers;  // ids of commissioned managers that go along as data
@@ -71,6 +78,11 @@ struct Stage {
       services;             // target and peer ids -> ordered services
   bool one_by_one = false;  // managers one after the other (for people; the playbook does it)
   RunVars vars;
+  // What the run makes the scheduler's availability of its targets, by node id: done through a
+  // manager, so the targets themselves need not answer.
+  std::map<std::string, fleet::Availability> availability;
+  bool restores = false;  // it puts back what the job's undo ledger holds
+  int batch = 0;  // rolling work: stages of one number belong together; before each number a gate
 };
 
 // The members of one quorum service around this job.
@@ -122,6 +134,27 @@ Request pinned(const Request& request, const Plan& plan, const fleet::Snapshot& 
 // plan that did not fail become peers. nullopt when there is nothing to run.
 std::optional<Stage> cleanup_for(const Plan& plan, const fleet::Snapshot& snapshot,
                                  const std::vector<std::string>& failed);
+
+// Sets the availability of these nodes through a manager that answers and is not in `not_through`
+// (ids); without one through the first of them that is a manager. Managers go along as peers.
+Stage availability_stage(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                         const std::string& name,
+                         const std::map<std::string, fleet::Availability>& availability,
+                         const std::set<std::string>& not_through = {});
+
+// What the scheduler was last known to have for this node: verified, else wanted.
+fleet::Availability last_availability(const fleet::Node& node);
+
+// Workers that may be down at once: "3", or "10%" of `workers` rounded down, at least 1; nullopt
+// when it is neither.
+std::optional<int> budget(const std::string& max_unavailable, int workers);
+
+// What is down or out of use among the commissioned workers: disappeared, drained, in Maintenance,
+// unhealthy by its own last report or by that of a manager.
+struct WorkerState {
+  std::set<std::string> all, unavailable;  // ids
+};
+WorkerState worker_state(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog);
 
 // A node's effective variables: catalog defaults of `when` < globals < host group < node (<
 // request, when given), shallow.

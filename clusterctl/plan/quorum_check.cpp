@@ -133,6 +133,23 @@ std::vector<Problem> check_removing(const Context& context, const NodeList& leav
   return problems;
 }
 
+std::vector<Problem> check_disrupting(const Context& context, const NodeList& managers,
+                                      std::map<std::string, QuorumView>& views) {
+  std::vector<Problem> problems;
+  for (const fleet::View& view : context.views()) {
+    for (const Node* node : managers) {
+      const fleet::SeenMember* member = view.of(node->id);
+      // One that does not answer now takes nothing away while it is worked on.
+      if (!member || !member->reachable) continue;
+      Walk walk(context, view, problems);
+      walk.take(Step::kDisrupt, *node);
+      const Count now = view.count();
+      views[view.service] = {now.total, now.reachable, now.total, now.tolerates()};
+    }
+  }
+  return problems;
+}
+
 Status recheck_quorum(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
                       const Request& request, const Plan& plan) {
   const Context context(snapshot, catalog, request);
@@ -154,13 +171,13 @@ Status recheck_quorum(const fleet::Snapshot& snapshot, const catalog::Catalog& c
   }
   std::map<std::string, QuorumView> views;
   std::vector<Problem> problems;
+  if (plan.kind == "update") problems = check_disrupting(context, targets, views);
   if (plan.kind == "commission") problems = check_joining(context, joining, services, views);
   if (plan.kind == "decommission")
     problems = check_removing(context, targets,
                               plan.powered_off || (request.force && request.powered_off), views);
   if (problems.empty()) return {};
-  Error error{Code::kConflict, "quorum_lost", "nothing was changed: " + problems[0].message,
-              problems[0].hint, problems};
+  Error error{Code::kConflict, "quorum_lost", problems[0].message, problems[0].hint, problems};
   return fail(std::move(error));
 }
 

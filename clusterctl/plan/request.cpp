@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/strings.h"
 #include "base/time.h"
@@ -15,9 +16,10 @@ namespace clusterctl::plan {
 namespace {
 
 const std::vector<std::string> kKeys{
-    "kind",     "nodes",   "host_group", "capabilities",   "availability", "vars",
-    "selector", "level",   "force",      "powered_off",    "allow_outage", "keep_on_failure",
-    "if_busy",  "dry_run", "timeout",    "silence_timeout"};
+    "kind",         "nodes",           "host_group", "capabilities", "availability",
+    "vars",         "selector",        "level",      "force",        "powered_off",
+    "allow_outage", "keep_on_failure", "if_busy",    "dry_run",      "timeout",
+    "max_failures", "max_unavailable", "deadline",   "drain",        "silence_timeout"};
 const std::vector<std::string> kLevels{"membership", "state", "packages", "images"};
 constexpr size_t kMaxNodes = 10000;
 
@@ -40,6 +42,21 @@ void not_for(fleet::Problems& problems, const Request& r, bool given, std::strin
                        std::string(hint), ""});
 }
 
+void check_rolling(fleet::Problems& problems, const Request& r) {
+  const bool drains = r.kind == "drain" || r.kind == "update";
+  const bool schedules = drains || r.kind == "activate";
+  not_for(problems, r, r.kind != "update" && !r.max_unavailable.empty(), "max_unavailable",
+          "it belongs to update");
+  not_for(problems, r, r.kind != "update" && r.max_failures != 1, "max_failures",
+          "it belongs to update");
+  not_for(problems, r, r.kind != "update" && r.drain != "auto", "drain", "it belongs to update");
+  not_for(problems, r, !drains && r.deadline, "deadline", "it is how long a drain may take");
+  not_for(problems, r, schedules && !r.host_group.empty() && !r.nodes.empty(), "host_group",
+          "nodes are named; the group of a node is changed by decommission and commission");
+  not_for(problems, r, (r.kind == "drain" || r.kind == "activate") && !r.vars.empty(), "vars",
+          "it only changes the availability in the scheduler");
+}
+
 // A field that would be ignored is a misunderstanding.
 void check_fit(fleet::Problems& problems, const Request& r) {
   const bool commission = r.kind == "commission", decommission = r.kind == "decommission";
@@ -52,6 +69,7 @@ void check_fit(fleet::Problems& problems, const Request& r) {
           "it is how thoroughly decommission cleans");
   not_for(problems, r, !decommission && r.powered_off, "powered_off",
           "it belongs to decommission with force");
+  check_rolling(problems, r);
   if (r.powered_off && !r.force) {
     problems.add(
         Code::kInvalid,
@@ -95,6 +113,39 @@ std::optional<std::chrono::seconds> read_duration(fleet::Problems& problems, con
                Problem{"bad_duration", fmt::format("\"{}\": {}", key, duration.error().message),
                        duration.error().hint, ""});
   return std::nullopt;
+}
+
+void read_rolling(fleet::Problems& problems, const Json& body, Request& r) {
+  const auto bad = [&](std::string field, std::string hint) {
+    problems.add(
+        Code::kInvalid,
+        Problem{"bad_" + field,
+                fmt::format("\"{}\" is {}", field,
+                            fleet::shown(body[field].is_string() ? body[field].get<std::string>()
+                                                                 : dump_json(body[field]))),
+                std::move(hint), ""});
+  };
+  if (const auto given = body.find("max_unavailable"); given != body.end()) {
+    r.max_unavailable = given->is_string()           ? given->get<std::string>()
+                        : given->is_number_integer() ? dump_json(*given)
+                                                     : "?";
+    if (!budget(r.max_unavailable, 100)) bad("max_unavailable", "a number from 1, or \"10%\"");
+  }
+  if (const auto given = body.find("max_failures"); given != body.end()) {
+    const bool fits = given->is_number_integer() && given->get<int64_t>() >= 1 &&
+                      given->get<int64_t>() <= static_cast<int64_t>(kMaxNodes);
+    if (fits) r.max_failures = given->get<int>();
+    if (!fits) bad("max_failures", "a number from 1");
+  }
+  r.drain = problems.take(get_string(body, "drain", "auto"));
+  one_of(problems, r.drain, {"auto", "always", "never"}, "unknown_word", "value of drain");
+  if (const auto given = body.find("deadline"); given != body.end()) {
+    constexpr std::chrono::hours kLongest{7 * 24};
+    const auto deadline =
+        parse_duration(given->is_string() ? given->get<std::string>() : dump_json(*given));
+    if (deadline && *deadline <= kLongest) r.deadline = static_cast<int>(deadline->count());
+    if (!r.deadline) bad("deadline", "seconds, or \"90s\", \"10m\", \"2h\"; at most a week");
+  }
 }
 
 }  // namespace
@@ -146,6 +197,7 @@ Result<Request> parse_request(const Json& body) {
   r.dry_run = problems.take(get_bool(body, "dry_run"));
   r.timeout = read_duration(problems, body, "timeout");
   r.silence_timeout = read_duration(problems, body, "silence_timeout");
+  read_rolling(problems, body, r);
   if (problems.empty()) check_fit(problems, r);
   if (!problems.empty()) return problems.refuse("the request is refused");
   return r;
@@ -168,13 +220,19 @@ Json to_json(const Request& r) {
   if (r.dry_run) out["dry_run"] = true;
   if (r.timeout) out["timeout"] = r.timeout->count();
   if (r.silence_timeout) out["silence_timeout"] = r.silence_timeout->count();
+  if (!r.max_unavailable.empty()) out["max_unavailable"] = r.max_unavailable;
+  if (r.max_failures != 1) out["max_failures"] = r.max_failures;
+  if (r.drain != "auto") out["drain"] = r.drain;
+  if (r.deadline) out["deadline"] = *r.deadline;
   return out;
 }
 
 Request pinned(const Request& request, const Plan& plan, const fleet::Snapshot& snapshot) {
   Request out = request;
+  if (out.kind == "observe") return out;  // all managers, whoever they are by then
   out.nodes.clear();
   out.selector.clear();
+  if (out.kind == "update" || out.kind == "drain" || out.kind == "activate") out.host_group.clear();
   for (const std::string& id : plan.targets) {
     const auto it = snapshot.nodes.find(id);
     if (it != snapshot.nodes.end()) out.nodes.push_back(it->second.name);

@@ -1,5 +1,7 @@
 // Variables of a node, low to high: catalog defaults < globals < host group < node < request.
 // Shallow: a later value replaces an earlier one.
+#include <algorithm>
+
 #include "base/digest.h"
 #include "plan/plan.h"
 
@@ -68,7 +70,8 @@ fleet::Applied applied_after(const fleet::Snapshot& snapshot, const catalog::Cat
   fleet::Applied out;
   out.host_group = node.spec.host_group;
   out.capabilities = node.spec.capabilities;
-  out.availability = node.spec.availability;
+  // A change of the availability that waits behind this work is already wanted, and not yet made.
+  out.availability = plan.kind == "commission" ? node.spec.availability : last_availability(node);
   if (const auto change = plan.changes.find(node.id); change != plan.changes.end()) {
     out.host_group = change->second.host_group;
     out.capabilities = change->second.capabilities;
@@ -77,7 +80,10 @@ fleet::Applied applied_after(const fleet::Snapshot& snapshot, const catalog::Cat
   out.capabilities = catalog.capabilities_for(out.host_group, out.capabilities);
   out.versions = node.spec.versions;
   for (const Stage& stage : plan.stages) {
-    if (stage.name != "verify") continue;
+    // A later batch names this node once more, as a peer, with what it carried before.
+    const bool target =
+        std::find(stage.nodes.begin(), stage.nodes.end(), node.id) != stage.nodes.end();
+    if (stage.name != "verify" || !target) continue;
     if (const auto it = stage.services.find(node.id); it != stage.services.end())
       out.services = it->second;
   }

@@ -77,6 +77,21 @@ def untrue_nodes(nodes, installed):
     return found
 
 
+def untrue_availability(nodes, installed):
+    """What the scheduler has for a node is what was applied and what is wanted, or the node says that it is not known."""
+    found = []
+    for node in nodes:
+        name, status = node["name"], node["status"]
+        if status["lifecycle"] not in ("Allocated", "Maintenance") or "swarm" not in installed.get(name, {}).get("services", {}):
+            continue
+        if {c["type"] for c in status["conditions"]} & {"NeedsVerification"}:
+            continue
+        words = (installed[name].get("availability", "active"), status["applied"]["availability"], node["spec"]["availability"])
+        if len(set(words)) > 1:
+            found.append("%s: the scheduler has %s, applied is %s, wanted is %s" % ((name,) + words))
+    return found
+
+
 def broken_sequence(numbers):
     """Fleet events are numbered without gap or repeat, over all restarts."""
     return ["event %d follows event %d" % (b, a) for a, b in zip(numbers, numbers[1:]) if b != a + 1]
@@ -90,5 +105,5 @@ def check(daemon, accepted, event_numbers):
     ledger = lines(daemon.double.directory / "ledger.jsonl")
     orphans = [pid for pid in daemon.processes() if pid != daemon.process.pid]
     return (doubled_runs(calls) + interleaved(ledger) + lost_jobs(accepted, jobs) + stuck_jobs(jobs) + untrue_jobs(jobs, calls) +
-            untrue_nodes(nodes, daemon.double.members()) + broken_sequence(event_numbers) +
+            untrue_nodes(nodes, daemon.double.members()) + untrue_availability(nodes, daemon.double.members()) + broken_sequence(event_numbers) +
             ["process %d was left behind" % pid for pid in orphans])

@@ -91,6 +91,17 @@ class Cluster:
         finally:
             fcntl.flock(self.lock, fcntl.LOCK_UN)
 
+    def set_availability(self, name, wanted):
+        """True when that was a change; nothing is kept about a node that is no member."""
+        def function(nodes):
+            if "swarm" not in nodes.get(name, {}).get("services", {}):
+                return None
+            before = nodes[name].get("availability", "active")
+            nodes[name]["availability"] = wanted
+            self.state.setdefault("availability_log", []).append([name, before, wanted])
+            return before != wanted
+        return self.change(function)
+
     def join(self, name, addr, role, service):
         def function(nodes):
             node = nodes.setdefault(name, {"services": {}})
@@ -120,7 +131,7 @@ class Cluster:
     def managers(self, service):
         return [n for n, node in self.having(service).items() if node["role"] == "manager"]
 
-    def fact(self, host, service, down, unhealthy):
+    def fact(self, host, service, down, unhealthy, availability="active"):
         here = self.state["nodes"].get(host, {"services": {}})
         out = {"v": 1, "version": SERVICE_VERSIONS.get(service, "1"), "healthy": True, "message": ""}
         if service not in here["services"]:
@@ -142,6 +153,8 @@ class Cluster:
                     out.update(healthy=False, message="%s has lost its quorum" % service)
         elif service == "ucarp":
             out["role"] = "holder" if up and host == up[0] else "backup"
+        if service == "swarm" and here.get("availability", "active") != availability:
+            out.update(healthy=False, message="availability is %s, %s is wanted" % (here.get("availability", "active"), availability))
         if (host, service) in unhealthy:
             out.update(healthy=False, message=unhealthy[(host, service)])
         return out

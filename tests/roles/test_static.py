@@ -11,7 +11,7 @@ import yaml
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DOORS = ("check", "main", "upgrade", "verify", "cleanup", "forget")
 ROLES = sorted(path for path in (TOP / "roles").iterdir() if path.is_dir())
-PLAYBOOKS = ("site", "check", "verify", "observe", "cleanup", "forget", "show")
+PLAYBOOKS = ("site", "check", "verify", "observe", "cleanup", "forget", "show", "availability")
 FORBIDDEN = {"serial", "run_once", "throttle", "tags", "import_role", "ansible.builtin.import_role"}
 
 
@@ -45,6 +45,14 @@ def test_every_door_is_there_and_has_its_entry_point(role):
         assert specs(role)[door]["short_description"]
     for entry in specs(role):
         assert (role / "tasks" / (entry + ".yml")).exists(), "%s: the entry point %s has no task file" % (role.name, entry)
+
+
+def test_what_schedules_has_the_door_availability():
+    services = read(TOP / "playbooks" / "catalog.yml")["services"]
+    named = [name for name, service in services.items() if service.get("schedules")]
+    assert named
+    assert [role.name for role in ROLES if (role / "tasks" / "availability.yml").exists()] == sorted(named)
+    assert all("availability" in specs(TOP / "roles" / name) for name in named)
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda r: r.name)

@@ -96,7 +96,7 @@ def role_and_door(task):
 
 
 def is_wanted_fact(name):
-    return name.startswith("clusterctl_service_") or name in ("clusterctl_hardware", "clusterctl_problems")
+    return name.startswith("clusterctl_service_") or name in ("clusterctl_hardware", "clusterctl_problems", "clusterctl_scheduling")
 
 
 class CallbackModule(CallbackBase):

@@ -18,6 +18,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.ab
 CATALOG = os.path.join(TOP, "playbooks", "catalog.yml")
 SERVICE_KEYS = {
     "on", "when", "needs", "needs_when", "version", "upgrade", "quorum", "disrupts", "memory", "ports", "forbids", "observed",
+    "schedules",
 }
 _cache = {}
 
@@ -139,6 +140,12 @@ def clusterctl_in_turn(services, catalog=None):
         if entries[name].get("quorum") == "members" or name in wanted:
             wanted.update([name], entries[name].get("needs", []))
     return [name for name in services if name in wanted]
+
+
+def clusterctl_schedulers(services, catalog=None):
+    """The services that keep the availability of nodes."""
+    entries = (catalog or read_catalog())["services"]
+    return [name for name in services if entries.get(name, {}).get("schedules")]
 
 
 def clusterctl_select(services, only=None):
@@ -266,6 +273,7 @@ class FilterModule(object):
             "clusterctl_services": clusterctl_services,
             "clusterctl_observed": clusterctl_observed,
             "clusterctl_in_turn": clusterctl_in_turn,
+            "clusterctl_schedulers": clusterctl_schedulers,
             "clusterctl_select": clusterctl_select,
             "clusterctl_peer_for": clusterctl_peer_for,
             "clusterctl_turns": clusterctl_turns,

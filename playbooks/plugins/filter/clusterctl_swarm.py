@@ -44,6 +44,13 @@ def swarm_entry(hostvars, host):
     return [{"name": here.get("name") or mine["clusterctl_hardware"]["host_name"], "addr": address, "ids": [i for i in ids if i]}]
 
 
+def swarm_scheduled(hostvars, host):
+    """The node as C(members) of the module, from what is recorded: it is not asked itself."""
+    mine = hostvars[host]
+    recorded = (mine.get("clusterctl_recorded") or {}).get("swarm")
+    return [{"name": host, "addr": mine.get("ansible_host", host), "ids": [recorded] if recorded else []}]
+
+
 def swarm_lost(lost):
     return [
         {"name": item.get("name", ""), "addr": item.get("addr", ""), "ids": [i for i in [(item.get("ids") or {}).get("swarm")] if i]}
@@ -119,5 +126,6 @@ class FilterModule(object):
     def filters(self):
         return {
             "swarm_peer": swarm_peer, "swarm_witness": swarm_witness, "swarm_entry": swarm_entry, "swarm_lost": swarm_lost,
+            "swarm_scheduled": swarm_scheduled,
             "swarm_problems": swarm_problems, "swarm_verdict": swarm_verdict,
         }

@@ -9,13 +9,14 @@ DOCUMENTATION = r"""
 module: clusterctl_swarm
 short_description: One step of joining, leaving or looking at a swarm
 description:
-  - On the node itself C(status), C(init), C(join) and C(leave). On a manager C(ask), C(admit), C(demote) and C(remove).
+  - On the node itself C(status), C(init), C(join) and C(leave). On a manager C(ask), C(admit), C(demote), C(remove), C(schedule) and
+    C(vacate).
   - The result of C(ask) may hold a join token, so that task needs C(no_log).
 options:
   op:
     description: The step.
     type: str
-    choices: [status, init, join, leave, ask, admit, demote, remove]
+    choices: [status, init, join, leave, ask, admit, demote, remove, schedule, vacate]
     default: status
   wait:
     description: Seconds to wait for the state the step is about.
@@ -73,9 +74,14 @@ options:
     type: str
     default: ""
   members:
-    description: Members to demote or remove, as C({name, addr, ids}); C(ids) is a list.
+    description: Members to demote, remove, schedule or vacate, as C({name, addr, ids}); C(ids) is a list.
     type: list
     elements: dict
+    default: []
+  slots:
+    description: Places of services that the member held before it was drained, as C(schedule) reported them (vacate).
+    type: list
+    elements: str
     default: []
   optional:
     description: If this is no manager, there is nothing to demote or remove; otherwise that is an error.
@@ -99,13 +105,16 @@ answers: {description: whether an engine answers, type: bool, returned: always}
 state: {description: inactive pending active error locked, type: str, returned: by status}
 members: {description: the members as this manager sees them, type: list, elements: dict, returned: by status on a manager}
 known: {description: whether the cluster knows the node, type: bool, returned: by ask}
+slots: {description: places of services that the member holds, type: list, elements: str, returned: by schedule}
 settled: {description: whether nothing is left to do for it, type: bool, returned: by ask}
 """
 
+import json
 import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.clusterctl_engine import Engine, EngineError, segment
+from ansible.module_utils.clusterctl_tasks import blockers, held_slots, in_one_line
 
 
 class Refused(Exception):
@@ -398,12 +407,60 @@ class Swarm(object):
                 self.wait_for("%s to disappear from the members" % wanted.get("name"), lambda: not self.find(wanted))
         return {}
 
+    # ---- availability -------------------------------------------------------------------------
+
+    def listed(self):
+        """The entry of the one member this is about; of several the one that is there."""
+        wanted = self.params["members"][0]
+        found = self.find(wanted)
+        if not found:
+            raise Refused("the cluster does not list %s (%s)" % (wanted.get("name"), ", ".join(wanted.get("ids") or []) or wanted.get("addr")))
+        return sorted(found, key=lambda m: m["state"] != "ready")[0]
+
+    def tasks(self, **filters):
+        return self.engine.get("/tasks", {"filters": json.dumps(filters)}, timeout=60)
+
+    def schedule(self):
+        entry = self.wait_for("the list of members", self.listed)
+        slots = held_slots(self.tasks(node=[entry["id"]]), entry["id"])
+        if entry["availability"] != self.params["availability"]:
+            self.set_spec(entry["id"], Availability=self.params["availability"])
+        now = entry if self.check else self.listed()
+        return {"before": entry["availability"], "availability": now["availability"], "slots": slots}
+
+    def blocking(self, entry):
+        here = self.tasks(node=[entry["id"]])
+        concerned = sorted(set(t["ServiceID"] for t in here if t.get("ServiceID")) | set(s.rsplit(".", 1)[0] for s in self.params["slots"]))
+        if not concerned:
+            return []
+        services = dict((s["ID"], s) for s in self.engine.get("/services", {"filters": json.dumps({"id": concerned})}, timeout=60))
+        tasks = self.tasks(service=sorted(services)) if services else []
+        known = set(t["ID"] for t in tasks)
+        # What runs on of a service that was removed meanwhile.
+        tasks += [t for t in here if t["ID"] not in known]
+        return blockers(entry, tasks, services, self.params["slots"])
+
+    def vacate(self):
+        until = time.time() + self.params["wait"]
+        while not self.check:
+            try:
+                lines = self.blocking(self.listed())
+            except EngineError as error:  # the leader may change meanwhile
+                lines = [str(error)]
+            if not lines:
+                break
+            if time.time() >= until:
+                raise Refused("not drained after %d s: %s" % (self.params["wait"], in_one_line(lines)))
+            time.sleep(1)
+        return {}
+
 
 def main():
     text = dict(type="str", default="")
     module = AnsibleModule(
         argument_spec=dict(
-            op=dict(type="str", default="status", choices=["status", "init", "join", "leave", "ask", "admit", "demote", "remove"]),
+            op=dict(type="str", default="status", choices=[
+                "status", "init", "join", "leave", "ask", "admit", "demote", "remove", "schedule", "vacate"]),
             wait=dict(type="int", default=0),
             address=text, data_address=text, node_id=text, recorded=text, name=text,
             port=dict(type="int", default=2377),
@@ -414,6 +471,7 @@ def main():
             token=dict(type="str", no_log=True),
             managers=dict(type="list", elements="str", default=[]),
             members=dict(type="list", elements="dict", default=[]),
+            slots=dict(type="list", elements="str", default=[]),
             optional=dict(type="bool", default=False),
             socket=dict(type="path", default="/var/run/docker.sock"),
         ),

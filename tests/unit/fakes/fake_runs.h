@@ -44,6 +44,17 @@ class FakeRuns final : public run::Runs {
   std::function<void(const run::RunSpec&)> on_begin, on_end;
   std::atomic<int> starts = 0;         // for a test that waits for one
   std::atomic<int64_t> last_sign = 0;  // what last_output() says, ms
+  // What the scheduler has for each host: set by runs of site.yml and availability.yml as soon as
+  // they start, whatever becomes of them. Read it while nothing runs.
+  std::map<std::string, std::string> scheduler;
+
+  // Everything that runs now is dead, without a result.
+  void power_cut() {
+    MutexLock lock(mutex_);
+    for (auto& [id, phase] : phases_) {
+      if (phase == run::Phase::kRunning) phase = run::Phase::kInterrupted;
+    }
+  }
 
   Status prepare(const run::RunSpec& spec) override {
     MutexLock lock(mutex_);
@@ -52,10 +63,14 @@ class FakeRuns final : public run::Runs {
     return {};
   }
   Status start(const std::string& id) override {
+    const run::RunSpec spec = of(id);
     {
       MutexLock lock(mutex_);
       started.push_back(id);
-      if (phases_[id] == run::Phase::kPrepared) phases_[id] = run::Phase::kRunning;
+      if (phases_[id] == run::Phase::kPrepared) {
+        phases_[id] = run::Phase::kRunning;
+        note_scheduler(spec);
+      }
     }
     ++starts;
     return {};
@@ -69,6 +84,7 @@ class FakeRuns final : public run::Runs {
                        const std::function<void(std::string_view)>& on_line) override {
     const run::RunSpec spec = of(id);
     Script script = scripts[spec.stage];
+    if (look(id).phase == run::Phase::kInterrupted) return {run::Phase::kInterrupted, std::nullopt};
     if (script.before) script.before();
     if (on_begin) on_begin(spec);
     while (hold && !stop.stop_requested() && !was_cancelled(id)) std::this_thread::yield();
@@ -76,6 +92,7 @@ class FakeRuns final : public run::Runs {
     if (was_cancelled(id)) script.cancelled = true;
     if (on_end) on_end(spec);
     if (!script.silent) emit(spec, script, on_line);
+    end(id, script.interrupted ? run::Phase::kInterrupted : run::Phase::kFinished);
     if (script.interrupted) return {run::Phase::kInterrupted, std::nullopt};
     run::Exit exit;
     exit.code = script.exit_code;
@@ -111,6 +128,7 @@ class FakeRuns final : public run::Runs {
     scrubbed.clear();
     cancelled.clear();
     phases_.clear();
+    scheduler.clear();
     starts = 0;
   }
 
@@ -141,6 +159,16 @@ class FakeRuns final : public run::Runs {
     }
     throw std::logic_error("unknown run " + id);
   }
+  void end(const std::string& id, run::Phase phase) {
+    MutexLock lock(mutex_);
+    phases_[id] = phase;
+  }
+  void note_scheduler(const run::RunSpec& spec) {
+    if (spec.playbook != "site.yml" && spec.playbook != "availability.yml") return;
+    const Json inventory = Json::parse(spec.files.inventory);
+    for (const std::string& host : hosts_of(inventory, "clusterctl_targets"))
+      scheduler[host] = availability_of(inventory, host);
+  }
   bool was_cancelled(const std::string& id) const {
     MutexLock lock(mutex_);
     return std::any_of(cancelled.begin(), cancelled.end(),
@@ -153,6 +181,15 @@ class FakeRuns final : public run::Runs {
     if (!path.contains(group)) return out;
     for (const auto& [host, vars] : path[group]["hosts"].items()) out.push_back(host);
     return out;
+  }
+
+  static std::string availability_of(const Json& inventory, const std::string& host) {
+    return inventory.at("all")
+        .at("children")
+        .at("clusterctl_targets")
+        .at("hosts")
+        .at(host)
+        .at("clusterctl_availability");
   }
 
   static std::string text_of(const Json& value) {
@@ -228,6 +265,12 @@ class FakeRuns final : public run::Runs {
             {"host", host},
             {"name", "clusterctl_problems"},
             {"value", problems}});
+    }
+    if (spec.playbook == "availability.yml") {
+      line({{"event", "fact"},
+            {"host", host},
+            {"name", "clusterctl_scheduling"},
+            {"value", {{"v", 1}, {"availability", vars.at("clusterctl_availability")}}}});
     }
     if (spec.stage != "verify" && spec.stage != "observe") return;
     for (const Json& item : vars.value("clusterctl_services", Json::array())) {

@@ -220,7 +220,10 @@ TEST(Patch, FieldsThatNeedWorkOnACommissionedNode) {
       if (fine) continue;
       EXPECT_EQ(fine.error().code, Code::kConflict);
       EXPECT_EQ(fine.error().reason, "needs_job");
-      EXPECT_NE(fine.error().hint.find("clusterctl node decommission n1"), std::string::npos);
+      const bool scheduled = field == "availability";
+      EXPECT_NE(fine.error().hint.find(scheduled ? "clusterctl node activate n1"
+                                                 : "clusterctl node decommission n1"),
+                std::string::npos);
     }
   }
 }

@@ -50,6 +50,15 @@ TEST(Locks, APeerMayNotBeTakenApartWhileItIsUsed) {
   EXPECT_TRUE(conflict(manager, worker));
 }
 
+TEST(Locks, ADrainHindersOnlyWhatWorksOnTheSameNode) {
+  const Job drain = make("a", "drain", {"m1"}, {"m2"}, fleet::Role::kManager);
+  EXPECT_FALSE(conflict(drain, make("b", "commission", {"w1"}, {"m1"})));
+  EXPECT_FALSE(conflict(make("b", "commission", {"m3"}, {"m1"}, fleet::Role::kManager), drain));
+  EXPECT_TRUE(conflict(drain, make("b", "verify", {"m1"})));
+  EXPECT_TRUE(conflict(drain, make("b", "decommission", {"m2"}, {}, fleet::Role::kManager)))
+      << "the manager it goes through";
+}
+
 TEST(Locks, ReadersShareWithReadersOnly) {
   EXPECT_FALSE(conflict(make("a", "check", {"w1"}), make("b", "verify", {"w1"})));
   EXPECT_TRUE(conflict(make("a", "check", {"w1"}), make("b", "commission", {"w1"})));

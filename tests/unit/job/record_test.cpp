@@ -21,6 +21,7 @@ Job example() {
   node.state = OutcomeState::kFailed;
   node.touched = true;
   node.cleanup = "cleaned";
+  node.begun = node.was_out = true;
   job.nodes.push_back(node);
   job.roles["id1"] = fleet::Role::kManager;
   job.changes["id1"] = {"service-master", {"ucp-controller"}, fleet::Availability::kDrain};
@@ -36,6 +37,10 @@ Job example() {
   stage.nodes = {"id1"};
   stage.state = StageState::kInterrupted;
   stage.closing = true;
+  stage.def.availability["id1"] = fleet::Availability::kDrain;
+  stage.def.restores = true;
+  stage.def.batch = 3;
+  stage.def.vars.drain_deadline = 0;
   stage.fences = {"run0"};
   job.stages.push_back(stage);
   job.cleanup = stage.def;
@@ -45,6 +50,7 @@ Job example() {
   job.continuation = {"01old", "01new", {{"id1", {"check", "site"}}}, true, true};
   job.request.kind = "commission";
   job.request.timeout = std::chrono::seconds(90);
+  job.ledger.push_back({"id1", "availability", "active", "drain", UndoState::kDone});
   return job;
 }
 
@@ -62,6 +68,12 @@ TEST(JobRecord, KeepsEverything) {
   EXPECT_EQ(again->overrun.error, "too long");
   EXPECT_EQ(again->continuation.passed, job.continuation.passed);
   EXPECT_EQ(again->request.timeout, job.request.timeout);
+  EXPECT_EQ(again->stages[0].def.availability.at("id1"), fleet::Availability::kDrain);
+  EXPECT_EQ(again->stages[0].def.batch, 3);
+  EXPECT_EQ(again->stages[0].def.vars.drain_deadline, 0);
+  EXPECT_TRUE(again->nodes[0].begun);
+  ASSERT_EQ(again->ledger.size(), 1U);
+  EXPECT_EQ(again->ledger[0].state, UndoState::kDone);
 }
 
 TEST(JobRecord, OfAnOlderDaemonCanBeRead) {
@@ -71,6 +83,20 @@ TEST(JobRecord, OfAnOlderDaemonCanBeRead) {
   const auto job = from_record(record);
   ASSERT_TRUE(job) << job.error().line();
   EXPECT_FALSE(job->pause.requested);
+}
+
+TEST(JobRecord, OneOfAnEarlierVersionHasNoLedger) {
+  Json record = to_record(example());
+  record.erase("ledger");
+  for (const char* key : {"availability", "restores", "batch"})
+    record["stages"][0]["def"].erase(key);
+  record["stages"][0]["def"]["vars"].erase("drain_deadline");
+  record["nodes"][0].erase("begun");
+  record["nodes"][0].erase("was_out");
+  const auto job = from_record(record);
+  ASSERT_TRUE(job) << job.error().line();
+  EXPECT_TRUE(job->ledger.empty());
+  EXPECT_EQ(job->stages[0].def.batch, 0);
 }
 
 TEST(JobRecord, RefusesDamage) {

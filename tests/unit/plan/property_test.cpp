@@ -188,6 +188,107 @@ TEST(PlanProperties, AnAcceptedPlanNeverLosesAMajority) {
   EXPECT_GT(refused, 5);
 }
 
+// Workers in every state; an update of some of them, with some budget.
+World random_workers() {
+  World w;
+  const int managers = *rc::gen::inRange(1, 6), workers = *rc::gen::inRange(1, 12);
+  for (int i = 0; i < managers; ++i) {
+    w.all.push_back("m" + std::to_string(i));
+    w.fleet.manager(w.all.back());
+  }
+  std::vector<std::string> down;
+  for (int i = 1; i < managers; ++i) {
+    if (rarely()) down.push_back("m" + std::to_string(i));
+  }
+  w.fleet.report(down);
+  for (int i = 0; i < workers; ++i) {
+    w.all.push_back("w" + std::to_string(i));
+    fleet::Node& node = w.fleet.worker(w.all.back());
+    if (rarely()) node.status.presence = Presence::kDisappeared;
+    if (rarely()) node.status.lifecycle = Lifecycle::kMaintenance;
+    if (rarely()) node.status.services["swarm"].healthy = false;
+    if (rarely()) node.status.applied->availability = fleet::Availability::kDrain;
+    if (coin()) node.spec.availability = node.status.applied->availability;
+  }
+  w.fleet.snapshot().cluster.max_unavailable = one_of<std::string>({"1", "2", "3", "25%", "60%"});
+  return w;
+}
+
+// While a batch is worked on its nodes are down. Afterwards they are in order, but for those that
+// are drained because that is wanted.
+void walk_update(World& w, const Plan& plan, const catalog::Catalog& catalog, int may) {
+  const auto& nodes = w.fleet.snapshot().nodes;
+  const WorkerState before = worker_state(w.fleet.snapshot(), catalog);
+  std::set<std::string> away = before.unavailable;
+  const size_t limit = std::max(away.size(), static_cast<size_t>(may));
+  std::map<int, std::set<std::string>> batches;
+  std::set<std::string> seen;
+  for (const Stage& s : plan.stages) {
+    if (s.name == "site") {
+      RC_ASSERT(s.batch > 0);
+      for (const std::string& id : s.nodes) {
+        RC_ASSERT(seen.insert(id).second);  // nobody twice
+        batches[s.batch].insert(id);
+      }
+    } else if (s.name == "drain") {
+      for (const std::string& id : s.nodes) batches[s.batch].insert(id);
+    }
+  }
+  RC_ASSERT(seen == std::set<std::string>(plan.targets.begin(), plan.targets.end()));
+  for (const auto& [number, batch] : batches) {
+    size_t managers = 0;
+    for (const std::string& id : batch) {
+      managers += plan.roles.at(id) == fleet::Role::kManager;
+      if (before.all.count(id)) away.insert(id);
+    }
+    RC_ASSERT(managers == 0 || batch.size() == 1);  // a manager is worked on alone
+    RC_ASSERT(away.size() <= limit);
+    for (const std::string& id : batch) {
+      if (last_availability(nodes.at(id)) != fleet::Availability::kDrain) away.erase(id);
+    }
+  }
+}
+
+TEST(PlanProperties, AnUpdateNeverTakesDownMoreThanTheBudgetNorAMajority) {
+  const catalog::Catalog catalog = test_catalog();
+  int accepted = 0, refused = 0;
+  EXPECT_TRUE(rc::check("updates keep the budget and the majorities", [&] {
+    World w = random_workers();
+    std::set<std::string> nodes;
+    const int n = *rc::gen::inRange(1, 9);
+    for (int i = 0; i < n; ++i) nodes.insert(one_of(w.all));
+    Json body{
+        {"kind", "update"}, {"nodes", nodes}, {"drain", one_of<std::string>({"auto", "always"})}};
+    if (coin()) body["max_unavailable"] = one_of<std::string>({"1", "2", "5", "40%"});
+    if (rarely()) body["allow_outage"] = true;
+    const auto request = parse_request(body);
+    RC_ASSERT(request.has_value());
+    const auto plan = make_plan(w.fleet.snapshot(), catalog, *request);
+    if (!plan) {
+      ++refused;
+      RC_ASSERT(plan.error().code == Code::kConflict);
+      return;
+    }
+    ++accepted;
+    const std::string& wanted = request->max_unavailable.empty()
+                                    ? w.fleet.snapshot().cluster.max_unavailable
+                                    : request->max_unavailable;
+    const WorkerState state = worker_state(w.fleet.snapshot(), catalog);
+    walk_update(w, *plan, catalog, *budget(wanted, static_cast<int>(state.all.size())));
+    for (const fleet::View& view : observe_members(w.fleet.snapshot(), catalog)) {
+      const fleet::Count c = view.count();
+      for (const std::string& id : plan->targets) {
+        const fleet::SeenMember* member = view.of(id);
+        if (!member || !member->reachable) continue;
+        const bool safe = c.total <= 2 ? request->allow_outage : c.reachable - 1 >= c.total / 2 + 1;
+        RC_ASSERT(safe);
+      }
+    }
+  }));
+  EXPECT_GT(accepted, 5);
+  EXPECT_GT(refused, 5);
+}
+
 TEST(PlanProperties, PlanningIsDeterministicAndChangesNothing) {
   const catalog::Catalog catalog = test_catalog();
   EXPECT_TRUE(rc::check("the same twice", [&] {

@@ -1,0 +1,167 @@
+#include "job/rolling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "job/finish.h"
+#include "plan/plan.h"
+
+namespace clusterctl::job {
+namespace {
+
+bool has_failed(const NodeOutcome& n) {
+  return n.state == OutcomeState::kFailed || n.state == OutcomeState::kCancelled;
+}
+
+// Nodes the batch works on: not those that an observation in it only looks at.
+std::vector<std::string> nodes_of(const Job& job, int batch) {
+  std::vector<std::string> out;
+  for (const StageStatus& s : job.stages) {
+    if (s.def.batch != batch || s.def.name != "site") continue;
+    for (const std::string& id : s.def.nodes) {
+      const NodeOutcome* n = job.outcome(id);
+      if (n && !has_failed(*n)) out.push_back(id);
+    }
+  }
+  return out;
+}
+
+plan::Stage narrowed(const plan::Stage& stage, const std::set<std::string>& to) {
+  plan::Stage out = stage;
+  std::erase_if(out.nodes, [&](const std::string& id) { return !to.count(id); });
+  std::erase_if(out.availability, [&](const auto& entry) { return !to.count(entry.first); });
+  return out;
+}
+
+// `rest` leaves `batch` and follows it as the next one.
+void split(Job& job, int batch, const std::set<std::string>& first,
+           const std::set<std::string>& rest) {
+  std::vector<StageStatus> out;
+  std::vector<StageStatus> later;
+  for (const StageStatus& s : job.stages) {
+    if (s.def.batch > batch && !later.empty()) {
+      out.insert(out.end(), later.begin(), later.end());
+      later.clear();
+    }
+    out.push_back(s);
+    if (s.def.batch > batch) ++out.back().def.batch;
+    if (s.def.batch != batch) continue;
+    later.push_back(s);
+    later.back().def = narrowed(s.def, rest);
+    later.back().def.batch = batch + 1;
+    if (later.back().def.nodes.empty()) later.pop_back();
+    out.back().def = narrowed(s.def, first);
+    if (out.back().def.nodes.empty()) out.pop_back();
+  }
+  out.insert(out.end(), later.begin(), later.end());
+  job.stages = std::move(out);
+}
+
+std::optional<Stop> too_many_failures(const Job& job) {
+  const auto failed = std::count_if(job.nodes.begin(), job.nodes.end(), has_failed);
+  if (failed == 0 || failed < job.request.max_failures) return std::nullopt;
+  const auto first = std::find_if(job.nodes.begin(), job.nodes.end(), has_failed);
+  const bool changed = std::any_of(job.nodes.begin(), job.nodes.end(),
+                                   [](const NodeOutcome& n) { return n.touched; });
+  return Stop{
+      changed                   ? "node_failed"
+      : first->stage == "check" ? "check_failed"
+                                : "node_failed",
+      cause_line(*first) + (changed ? "" : "; nothing was changed"),
+      changed ? "`clusterctl node update` with the same nodes goes on when the cause is gone" : ""};
+}
+
+}  // namespace
+
+bool opens_batch(const Job& job, const StageStatus& stage) {
+  if (stage.def.batch == 0 || !stage.run.empty()) return false;
+  const auto first = std::find_if(job.stages.begin(), job.stages.end(), [&](const StageStatus& s) {
+    return s.def.batch == stage.def.batch;
+  });
+  return &*first == &stage;
+}
+
+std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::Snapshot& fleet,
+                              const catalog::Catalog& catalog) {
+  if (auto stop = too_many_failures(job)) return stop;
+  const int batch = stage.def.batch;
+  const std::vector<std::string> nodes = nodes_of(job, batch);
+  const plan::WorkerState workers = plan::worker_state(fleet, catalog);
+  std::set<std::string> away = workers.unavailable;
+  std::vector<std::string> costing;
+  for (const std::string& id : nodes) {
+    if (workers.all.count(id) && !away.count(id)) costing.push_back(id);
+  }
+  if (costing.empty()) return std::nullopt;
+  const std::string& wanted = job.request.max_unavailable.empty() ? fleet.cluster.max_unavailable
+                                                                  : job.request.max_unavailable;
+  const int may = plan::budget(wanted, static_cast<int>(workers.all.size())).value_or(1);
+  const int room = may - static_cast<int>(away.size());
+  if (room >= static_cast<int>(costing.size())) return std::nullopt;
+  if (room < 1) {
+    const fleet::Node& one = fleet.nodes.at(*away.begin());
+    return Stop{"budget",
+                fmt::format("no further worker may go down: {} of {} {} unavailable ({}{}), and "
+                            "max_unavailable is {}",
+                            away.size(), workers.all.size(), away.size() == 1 ? "is" : "are",
+                            one.name, away.size() == 1 ? "" : ", …", wanted),
+                "bring them back and update again, or allow more with --max-unavailable"};
+  }
+  std::set<std::string> first(nodes.begin(), nodes.end());
+  const std::set<std::string> rest(costing.begin() + room, costing.end());
+  for (const std::string& id : rest) first.erase(id);
+  split(job, batch, first, rest);
+  return std::nullopt;
+}
+
+std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
+                                    const fleet::Snapshot& fleet) {
+  std::vector<NodeChange> out;
+  if (stage.def.batch == 0 || stage.def.name == "observe") return out;
+  for (const std::string& id : stage.nodes) {
+    NodeOutcome* n = job.outcome(id);
+    const auto node = fleet.nodes.find(id);
+    if (!n || n->begun || node == fleet.nodes.end()) continue;
+    n->begun = true;
+    n->was_out = node->second.status.lifecycle == fleet::Lifecycle::kMaintenance;
+    out.emplace_back();
+    out.back().id = id;
+    out.back().event = fleet::Event::kMaintain;
+  }
+  return out;
+}
+
+std::vector<NodeChange> finish_batches(Job& job, const fleet::Snapshot& fleet,
+                                       const catalog::Catalog& catalog) {
+  std::vector<NodeChange> out;
+  if (!job.reason.empty()) return out;
+  std::set<int> open;
+  for (const StageStatus& s : job.stages) {
+    if (!is_final(s.state)) open.insert(s.def.batch);
+  }
+  for (const StageStatus& s : job.stages) {
+    if (s.def.batch == 0 || s.def.name != "verify" || open.count(s.def.batch)) continue;
+    for (const std::string& id : s.nodes) {
+      NodeOutcome* n = job.outcome(id);
+      const bool done = n && n->begun && n->state == OutcomeState::kRunning;
+      if (!done || !fleet.nodes.count(id)) continue;
+      n->state = OutcomeState::kSucceeded;
+      out.push_back(node_done(job, *n, fleet, catalog));
+    }
+  }
+  return out;
+}
+
+std::string tally(const Job& job) {
+  size_t done = 0, failed = 0;
+  for (const NodeOutcome& n : job.nodes) {
+    done += n.state == OutcomeState::kSucceeded;
+    failed += has_failed(n);
+  }
+  return fmt::format("{} done, {} failed, {} untouched", done, failed,
+                     job.nodes.size() - done - failed);
+}
+
+}  // namespace clusterctl::job

@@ -1,0 +1,359 @@
+// drain, activate and update through the whole controller, with a scheduler in memory.
+#include <gmock/gmock.h>
+
+#include "controller/fixture.h"
+
+namespace clusterctl::controller {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Loses its power at a commit: that one and all later ones fail until it is mended.
+class MortalStore final : public store::Store {
+ public:
+  explicit MortalStore(std::unique_ptr<store::Store> inner) : inner_(std::move(inner)) {}
+  Result<std::vector<store::Record>> load(std::string_view prefix) override {
+    return inner_->load(prefix);
+  }
+  Result<uint64_t> commit(const std::vector<store::Operation>& batch) override {
+    if (left_ >= 0 && left_-- == 0) {
+      left_ = 0;
+      dead_ = true;
+      return fail(Code::kUnavailable, "no_space", "the store is dead");
+    }
+    return inner_->commit(batch);
+  }
+  void die_after(int commits) { left_ = commits; }
+  void mend() {
+    left_ = -1;
+    dead_ = false;
+  }
+  bool dead() const { return dead_; }
+
+ private:
+  std::unique_ptr<store::Store> inner_;
+  std::atomic<int> left_{-1};
+  std::atomic<bool> dead_{false};
+};
+
+class RollingTest : public ControllerTest {
+ public:
+  RollingTest() {
+    controller_->stop();
+    controller_.reset();
+    auto mortal = std::make_unique<MortalStore>(std::move(store_));
+    mortal_ = mortal.get();
+    store_ = std::move(mortal);
+    start();
+    add_four();
+    for (int i = 2; i <= 4; ++i)
+      add("w" + std::to_string(i), "10.0.0.1" + std::to_string(i), "service-worker");
+    const auto job =
+        run({{"kind", "commission"}, {"nodes", {"m1", "m2", "m3", "w1", "w2", "w3", "w4"}}});
+    EXPECT_EQ(job.state, job::State::kSucceeded) << job.error;
+    runs_.prepared.clear();
+  }
+  void TestBody() override {}
+
+  std::string wanted(const std::string& name) {
+    return std::string(fleet::word(node(name).spec.availability));
+  }
+  std::string applied(const std::string& name) {
+    return std::string(fleet::word(node(name).status.applied->availability));
+  }
+  // "w1 drain→active undone"
+  std::vector<std::string> ledger(const job::Job& job) {
+    std::vector<std::string> out;
+    for (const job::UndoEntry& e : job.ledger)
+      out.push_back(job.outcome(e.node)->name + " " + e.from + "→" + e.to + " " +
+                    std::string(job::to_word(e.state)));
+    return out;
+  }
+  std::string state_of(const job::Job& job, const std::string& name) {
+    return std::string(job::to_word(job.outcome(node(name).id)->state));
+  }
+  static Json update(std::vector<std::string> nodes) {
+    return {{"kind", "update"}, {"nodes", nodes}, {"vars", {{"docker_version", "24"}}}};
+  }
+
+  // The power fails at every point at which something is stored, with and without the runs dying
+  // too. As soon as the daemon is back, the nodes have the availability they had.
+  static void crash_everywhere(const Json& body, const std::vector<std::string>& nodes) {
+    for (const bool power_cut : {false, true}) {
+      int point = 0;
+      for (bool survived = false; !survived; ++point) {
+        ASSERT_LT(point, 100);
+        RollingTest w;
+        w.mortal_->die_after(point);
+        const auto job = w.submit(body);
+        if (job) {
+          while (!w.mortal_->dead() && !job::is_final(w.c().current(job->id)->state))
+            std::this_thread::yield();
+        }
+        survived = !w.mortal_->dead();
+        w.c().stop();
+        if (power_cut) w.runs_.power_cut();
+        w.mortal_->mend();
+        w.restart();
+        const std::string where =
+            "commit " + std::to_string(point) + (power_cut ? " with the runs" : "");
+        if (!job) continue;
+        const auto ended = w.wait(job->id);
+        w.c().stop();
+        for (const job::UndoEntry& e : ended.ledger) EXPECT_FALSE(job::is_open(e.state)) << where;
+        const bool aim = ended.kind == "drain" && ended.state == job::State::kSucceeded;
+        for (const std::string& name : nodes) {
+          const std::string expected = aim ? "drain" : "active";
+          const auto seen = w.runs_.scheduler.find(name);
+          EXPECT_EQ(seen->second, expected) << name << " after " << where << ": " << ended.error;
+          EXPECT_EQ(w.applied(name), expected) << where;
+          EXPECT_EQ(w.wanted(name), expected) << where;
+          EXPECT_FALSE(w.has(name, "NeedsVerification")) << where;
+          const std::string now = w.lifecycle(name);
+          EXPECT_TRUE(now == "Allocated" || (now == "Maintenance" && w.has(name, "Failed")))
+              << name << " is " << now << " after " << where;
+          if (ended.state == job::State::kSucceeded) {
+            EXPECT_EQ(now, "Allocated") << where;
+          }
+        }
+        if (!power_cut) {
+          EXPECT_EQ(ended.state, job::State::kSucceeded) << where << ": " << ended.error;
+        }
+      }
+      EXPECT_GT(point, 5) << "there were points to fail at";
+    }
+  }
+
+  MortalStore* mortal_ = nullptr;
+};
+
+TEST_F(RollingTest, ADrainIsWantedThenApplied) {
+  const auto queued = submit({{"kind", "drain"}, {"nodes", {"w1"}}});
+  ASSERT_TRUE(queued);
+  const auto job = wait(queued->id);
+  EXPECT_EQ(job.state, job::State::kSucceeded) << job.error;
+  EXPECT_EQ(runs_.scheduler["w1"], "drain");
+  EXPECT_EQ(wanted("w1"), "drain");
+  EXPECT_EQ(applied("w1"), "drain");
+  EXPECT_EQ(lifecycle("w1"), "Allocated");
+  EXPECT_THAT(ledger(job), ElementsAre("w1 active→drain kept"));
+
+  EXPECT_EQ(run({{"kind", "activate"}, {"nodes", {"w1"}}}).state, job::State::kSucceeded);
+  EXPECT_EQ(runs_.scheduler["w1"], "active");
+  EXPECT_EQ(applied("w1"), "active");
+}
+
+TEST_F(RollingTest, ADrainThatFailsIsPutBack) {
+  runs_.scripts["drain"].failing["w1"] = "swarm: not drained after 600 s: service web";
+  const auto job = run({{"kind", "drain"}, {"nodes", {"w1", "w2"}}});
+  EXPECT_EQ(job.state, job::State::kFailed);
+  EXPECT_THAT(job.error, HasSubstr("service web"));
+  EXPECT_THAT(runs_.stages(), ElementsAre("drain", "undo"));
+  EXPECT_THAT(runs_.targets("undo"), ElementsAre("w1"));
+  EXPECT_EQ(runs_.scheduler["w1"], "active");
+  EXPECT_EQ(runs_.scheduler["w2"], "drain") << "the other one is what was asked for";
+  EXPECT_EQ(wanted("w1"), "active");
+  EXPECT_EQ(applied("w1"), "active");
+  EXPECT_EQ(applied("w2"), "drain");
+  EXPECT_THAT(ledger(job), ElementsAre("w1 active→drain undone", "w2 active→drain kept"));
+  EXPECT_FALSE(has("w1", "NeedsVerification"));
+}
+
+TEST_F(RollingTest, EvidenceIsKeptWhenAsked) {
+  runs_.scripts["drain"].failing["w1"] = "swarm: stuck";
+  const auto job = run({{"kind", "drain"}, {"nodes", {"w1"}}, {"keep_on_failure", true}});
+  EXPECT_THAT(runs_.stages(), ElementsAre("drain"));
+  EXPECT_EQ(runs_.scheduler["w1"], "drain");
+  EXPECT_EQ(wanted("w1"), "drain");
+  EXPECT_EQ(applied("w1"), "active") << "it was never seen to be drained";
+  EXPECT_THAT(ledger(job), ElementsAre("w1 active→drain kept"));
+  EXPECT_EQ(job.outcome(node("w1").id)->cleanup, "kept");
+}
+
+TEST_F(RollingTest, WhatCannotBePutBackIsSaid) {
+  runs_.scripts["drain"].failing["w1"] = "swarm: stuck";
+  runs_.scripts["undo"].failing["w1"] = "swarm: no leader";
+  const auto job = run({{"kind", "drain"}, {"nodes", {"w1"}}});
+  EXPECT_EQ(job.state, job::State::kFailed);
+  EXPECT_THAT(job.error, HasSubstr("stuck"));
+  EXPECT_THAT(runs_.stages(), ElementsAre("drain", "undo", "undo", "undo"))
+      << "through each of the managers once";
+  EXPECT_THAT(ledger(job), ElementsAre("w1 active→drain failed"));
+  EXPECT_TRUE(has("w1", "NeedsVerification"));
+  const auto* c = fleet::find_condition(node("w1").status, "NeedsVerification");
+  EXPECT_THAT(c->reason, HasSubstr("`clusterctl node activate w1`"));
+}
+
+TEST_F(RollingTest, AnUpdateRollsAndEveryNodeComesBack) {
+  const auto job = run(update({"m1", "w1", "w2"}));
+  EXPECT_EQ(job.state, job::State::kSucceeded) << job.error;
+  EXPECT_THAT(runs_.stages(),
+              ElementsAre("check", "observe", "drain", "site", "verify", "restore", "drain", "site",
+                          "verify", "restore", "drain", "site", "verify", "restore"));
+  for (const std::string name : {"m1", "w1", "w2"}) {
+    EXPECT_EQ(lifecycle(name), "Allocated") << name;
+    EXPECT_EQ(runs_.scheduler[name], "active") << name;
+    EXPECT_EQ(applied(name), "active") << name;
+  }
+  EXPECT_THAT(ledger(job), ElementsAre("m1 active→drain undone", "w1 active→drain undone",
+                                       "w2 active→drain undone"));
+  // Converging and verifying know that the node is drained: else they would put it back to work.
+  for (const run::RunSpec& spec : runs_.prepared) {
+    if (spec.stage != "site" && spec.stage != "verify") continue;
+    const Json hosts = Json::parse(spec.files.inventory)["all"]["children"]["clusterctl_targets"];
+    for (const auto& [host, vars] : hosts["hosts"].items())
+      EXPECT_EQ(vars["clusterctl_availability"], "drain") << spec.stage << " " << host;
+  }
+}
+
+TEST_F(RollingTest, ADrainThatWaitsBehindAnUpdateChangesNothingOfIt) {
+  std::string second;
+  runs_.scripts["check"].before = [&] {
+    if (!second.empty()) return;
+    const auto drain = submit({{"kind", "drain"}, {"nodes", {"w1"}}});
+    second = drain ? drain->id : "refused";
+    EXPECT_EQ(wanted("w1"), "drain");
+  };
+  EXPECT_EQ(run({{"kind", "update"}, {"nodes", {"w1"}}}).state, job::State::kSucceeded);
+  for (const run::RunSpec& spec : runs_.prepared) {
+    if (spec.stage != "site") continue;
+    const Json hosts = Json::parse(spec.files.inventory)["all"]["children"]["clusterctl_targets"];
+    EXPECT_EQ(hosts["hosts"]["w1"]["clusterctl_availability"], "active");
+  }
+  EXPECT_EQ(wait(second).state, job::State::kSucceeded);
+  EXPECT_EQ(applied("w1"), "drain");
+  EXPECT_EQ(runs_.scheduler["w1"], "drain");
+}
+
+TEST_F(RollingTest, OnlyTheNodesOfTheBatchAreInMaintenance) {
+  std::vector<std::string> seen;
+  runs_.scripts["site"].before = [&] {
+    for (const std::string name : {"w1", "w2", "w3"}) seen.push_back(lifecycle(name));
+  };
+  run(update({"w1", "w2", "w3"}));
+  EXPECT_THAT(seen, ElementsAre("Maintenance", "Allocated", "Allocated", "Allocated", "Maintenance",
+                                "Allocated", "Allocated", "Allocated", "Maintenance"));
+}
+
+TEST_F(RollingTest, StopsAtTheFirstFailure) {
+  runs_.scripts["site"].failing["w2"] = "docker: the package is held";
+  const auto job = run(update({"w1", "w2", "w3"}));
+  EXPECT_EQ(job.state, job::State::kFailed);
+  EXPECT_EQ(job.reason, "node_failed");
+  EXPECT_EQ(job.error, "w2: docker: do it: the package is held (1 done, 1 failed, 1 untouched)");
+  EXPECT_EQ(state_of(job, "w1"), "succeeded");
+  EXPECT_EQ(state_of(job, "w2"), "failed");
+  EXPECT_EQ(state_of(job, "w3"), "untouched");
+  EXPECT_EQ(lifecycle("w1"), "Allocated");
+  EXPECT_EQ(lifecycle("w2"), "Maintenance");
+  EXPECT_TRUE(has("w2", "Failed"));
+  EXPECT_EQ(lifecycle("w3"), "Allocated");
+  EXPECT_FALSE(has("w3", "Failed"));
+  EXPECT_EQ(runs_.scheduler["w2"], "active") << "the ledger is replayed";
+  EXPECT_THAT(runs_.targets("undo"), ElementsAre("w2"));
+
+  // The way on: again. What is out of use already costs nothing.
+  runs_.scripts["site"] = {};
+  EXPECT_EQ(run(update({"w2"})).state, job::State::kSucceeded);
+  EXPECT_EQ(lifecycle("w2"), "Allocated");
+  EXPECT_FALSE(has("w2", "Failed"));
+}
+
+TEST_F(RollingTest, MaxFailuresGoesOnAsLongAsTheBudgetAllows) {
+  runs_.scripts["verify"].unhealthy["w1"] = "docker";
+  Json body = update({"w1", "w2", "w3", "w4"});
+  body["max_failures"] = 2;
+  const auto spent = run(body);
+  EXPECT_EQ(spent.reason, "budget");
+  EXPECT_THAT(spent.error, AllOf(HasSubstr("1 of 4 is unavailable (w1)"),
+                                 HasSubstr("(0 done, 1 failed, 3 untouched)")));
+
+  runs_.scripts["verify"] = {};
+  set_members("swarm", {"m1", "m2", "m3"});
+  set_members("etcd", {"m1", "m2", "m3"});
+  EXPECT_EQ(run(update({"w1"})).state, job::State::kSucceeded);
+  runs_.scripts["verify"].unhealthy["w1"] = "docker";
+  runs_.prepared.clear();
+  body["max_unavailable"] = 2;
+  const auto job = run(body);
+  EXPECT_EQ(job.state, job::State::kFailed);
+  EXPECT_EQ(lifecycle("w1"), "Maintenance");
+  for (const std::string name : {"w2", "w3", "w4"}) {
+    EXPECT_EQ(state_of(job, name), "succeeded") << name;
+    EXPECT_EQ(lifecycle(name), "Allocated") << name;
+  }
+  std::vector<size_t> sizes;
+  for (const job::StageStatus& s : job.stages) {
+    if (s.def.name == "site") sizes.push_back(s.nodes.size());
+  }
+  EXPECT_THAT(sizes, ElementsAre(2, 1, 1)) << "the failed one takes its part of the budget";
+}
+
+TEST_F(RollingTest, ANodeThatCannotBeDrainedIsUntouched) {
+  runs_.scripts["drain"].failing["w1"] = "swarm: not drained after 600 s";
+  const auto job = run(update({"w1", "w2"}));
+  EXPECT_EQ(job.error,
+            "w1: swarm: do it: not drained after 600 s; nothing was changed (0 done, 1 "
+            "failed, 1 untouched)");
+  EXPECT_EQ(lifecycle("w1"), "Allocated") << "nothing had changed yet";
+  EXPECT_EQ(runs_.scheduler["w1"], "active");
+  EXPECT_THAT(runs_.stages(), ElementsAre("check", "observe", "drain", "undo"));
+}
+
+TEST_F(RollingTest, AFindingOfTheCheckStopsBeforeTheFirstChange) {
+  runs_.scripts["check"].problems["w2"] = "no space left";
+  const auto job = run(update({"w1", "w2"}));
+  EXPECT_EQ(job.reason, "check_failed");
+  EXPECT_THAT(job.error, HasSubstr("nothing was changed (0 done, 1 failed, 1 untouched)"));
+  EXPECT_THAT(runs_.stages(), ElementsAre("check", "observe"));
+  EXPECT_EQ(lifecycle("w2"), "Allocated");
+}
+
+TEST_F(RollingTest, MajoritiesAreLookedAtBeforeEachManager) {
+  int observed = 0;
+  runs_.scripts["observe"].before = [&] {
+    if (++observed == 1) runs_.scripts["observe"].unreachable.insert("m3");
+  };
+  const auto job = run(update({"m1", "m2"}));
+  EXPECT_EQ(job.reason, "quorum_lost");
+  EXPECT_EQ(state_of(job, "m1"), "succeeded");
+  EXPECT_EQ(state_of(job, "m2"), "untouched");
+  EXPECT_EQ(lifecycle("m2"), "Allocated");
+  EXPECT_THAT(job.error, AllOf(HasSubstr("m2"), testing::Not(HasSubstr("nothing was changed"))));
+}
+
+TEST_F(RollingTest, ACancelPutsBackWhatWasDrained) {
+  runs_.scripts["site"].cancelled = true;
+  const auto job = run(update({"w1", "w2"}));
+  EXPECT_EQ(job.state, job::State::kCancelled);
+  EXPECT_EQ(runs_.scheduler["w1"], "active");
+  EXPECT_EQ(lifecycle("w1"), "Maintenance") << "it was touched";
+  EXPECT_EQ(lifecycle("w2"), "Allocated");
+  EXPECT_THAT(ledger(job), ElementsAre("w1 active→drain undone"));
+}
+
+TEST_F(RollingTest, WhatWasOutOfUseStaysSoWhenNothingWasChanged) {
+  runs_.scripts["site"].failing["w1"] = "docker: broken";
+  run(update({"w1"}));
+  ASSERT_EQ(lifecycle("w1"), "Maintenance");
+  runs_.scripts["site"] = {};
+  runs_.scripts["drain"].failing["w1"] = "swarm: stuck";
+  run(update({"w1"}));
+  EXPECT_EQ(lifecycle("w1"), "Maintenance") << "it is no better than before";
+  EXPECT_EQ(run({{"kind", "decommission"}, {"nodes", {"w1"}}}).state, job::State::kSucceeded);
+}
+
+TEST(Crash, ADrainAtEveryPoint) {
+  RollingTest::crash_everywhere({{"kind", "drain"}, {"nodes", {"w1", "m1"}}}, {"w1", "m1"});
+}
+
+TEST(Crash, AnUpdateAtEveryPoint) {
+  RollingTest::crash_everywhere(RollingTest::update({"m1", "w1"}), {"m1", "w1"});
+}
+
+}  // namespace
+}  // namespace clusterctl::controller
