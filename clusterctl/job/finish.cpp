@@ -67,13 +67,6 @@ bool changes_spec(std::string_view kind) {
   return start_event(kind) || sets_availability(kind);
 }
 
-std::string cause_line(const NodeOutcome& n) {
-  std::string out = n.name;
-  if (!n.service.empty()) out += ": " + n.service;
-  if (!n.task.empty()) out += ": " + n.task;
-  return out + ": " + n.message;
-}
-
 void record_outcome(Job& job, const StageStatus& stage, const StageOutcome& outcome,
                     const std::vector<std::string>& touched) {
   job.problems.insert(job.problems.end(), outcome.problems.begin(), outcome.problems.end());

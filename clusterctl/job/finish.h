@@ -27,9 +27,6 @@ void record_outcome(Job& job, const StageStatus& stage, const StageOutcome& outc
 // concern their own node only.
 bool stops_job(Job& job, const StageStatus& stage, const StageOutcome& outcome);
 
-// "node: service: task: message" of a node that failed.
-std::string cause_line(const NodeOutcome& n);
-
 // What becomes of a node for which this kind of work has reached its aim.
 NodeChange node_done(const Job& job, const NodeOutcome& n, const fleet::Snapshot& fleet,
                      const catalog::Catalog& catalog);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "job/causes.h"
 #include "job/finish.h"
 #include "plan/plan.h"
 
