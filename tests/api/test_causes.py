@@ -74,7 +74,7 @@ def test_at_least_forty_causes_get_the_right_line_and_hint(real, tmp_path, capsy
         todo = faults.of_nodes(servers, tmp_path)
         real.start()
         prepare(real, todo)
-        job = real.wait(real.submit("check", nodes=[fault.name for fault in todo])["id"], "failed", seconds=180)
+        job = real.wait(real.submit("check", nodes=[fault.name for fault in todo])["id"], "failed", seconds=600)
         wrong, found = [], []
         nodes = {node["name"]: node for node in job["nodes"]}
         for fault in todo:

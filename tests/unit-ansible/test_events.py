@@ -19,6 +19,9 @@ PLAYBOOK = """
     - name: Ignored
       ansible.builtin.command: {argv: [sh, -c, "echo why >&2; exit 3"]}
       ignore_errors: true
+    - name: Told on output
+      ansible.builtin.command: {argv: [sh, -c, "echo so; exit 4"]}
+      ignore_errors: true
     - name: Skipped
       ansible.builtin.debug: {msg: no}
       when: false
@@ -91,7 +94,7 @@ def test_stream(run, tmp_path):
     assert found[1] == dict(found[1], event="play", play="First", hosts=["a", "b"])
     stats = found[-1]
     assert stats["event"] == "stats" and stats["hosts"]["b"]["failures"] == 1 and stats["hosts"]["a"]["failures"] == 0
-    assert stats["hosts"]["a"]["ignored"] == 1
+    assert stats["hosts"]["a"]["ignored"] == 2
 
     results = [e for e in found if e["event"] == "result"]
 
@@ -100,6 +103,9 @@ def test_stream(run, tmp_path):
 
     ignored, = of("Ignored")
     assert ignored["status"] == "failed" and ignored["ignored"] and ignored["rc"] == 3 and ignored["stderr"] == "why" and ignored["module"]
+    assert "stdout" not in ignored
+    output, = of("Told on output")
+    assert output["stdout"] == "so" and "stderr" not in output
     assert of("Skipped") == []
     item, whole = of("Looped")
     assert item["item"] == "two" and item["changed"] and "item" not in whole and whole["changed"] and whole["status"] == "ok"
@@ -114,6 +120,17 @@ def test_stream(run, tmp_path):
     facts = [e for e in found if e["event"] == "fact"]
     assert sorted((f["host"], f["name"]) for f in facts) == [("a", "clusterctl_service_demo"), ("b", "clusterctl_service_demo")]
     assert facts[0]["value"] == {"v": 1, "healthy": True, "message": "{{ 1 + 1 }}\n\u2028\x00end"}
+
+
+def test_an_unreachable_delegate_is_named(run, tmp_path):
+    inventory = json.loads((tmp_path / "inventory.json").read_text())
+    inventory["all"]["hosts"]["c"] = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+    (tmp_path / "inventory.json").write_text(json.dumps(inventory))
+    (tmp_path / "d.yml").write_text("- {hosts: a, gather_facts: false, tasks: [{name: There, ansible.builtin.command: 'true', delegate_to: c}]}\n")
+    child = run("d.yml")
+    output, _ = child.communicate(timeout=120)
+    found, = [e for e in events(tmp_path) if e["event"] == "result"]
+    assert (found["host"], found["status"], found["delegate"]) == ("a", "unreachable", "c"), output
 
 
 def test_without_a_run_directory_nothing_happens(run, tmp_path):
