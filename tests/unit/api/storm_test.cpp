@@ -64,6 +64,7 @@ class StormRuns final : public run::Runs {
     const std::lock_guard lock(mutex_);
     return fake_.cancel(id, now);
   }
+  std::optional<Time> last_output(const std::string&) const override { return std::nullopt; }
   Status scrub(const std::string& id) override {
     const std::lock_guard lock(mutex_);
     return fake_.scrub(id);
