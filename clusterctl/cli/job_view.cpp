@@ -175,6 +175,12 @@ std::string undo_table(const Json& job) {
 std::string hints(const Json& job) {
   std::string out;
   if (!field(job, "problems").empty()) return out;
+  if (field(job, "causes").empty()) {  // an older daemon
+    for (const Json& node : field(job, "nodes")) {
+      if (const std::string hint = text(node, "hint"); !hint.empty())
+        out += fmt::format("hint: {}: {}\n", text(node, "name"), hint);
+    }
+  }
   for (const Json& cause : field(job, "causes")) {
     const auto names = texts(field(cause, "nodes"));
     const std::string hint = text(cause, "hint");

@@ -199,8 +199,10 @@ TEST_F(CliTest, JobLsInspectCancel) {
             "01job  commission  failed  n1,n2  2026-11-30 10:00:00  43s   n1: etcd: x\n");
   rest.on("GET /v1/jobs/last", j);
   EXPECT_EQ(run({"job", "get", "last"}), 0);
-  EXPECT_THAT(out(), HasSubstr("Took:      43s\nError:     n1: etcd: x\n\nSTAGE  STATE      NODES  "
-                               "TOOK  RUN\ncheck  succeeded  1      3s    01run\n"));
+  EXPECT_THAT(
+      out(),
+      HasSubstr("Took:      43s\nError:     n1: etcd: x\n\nSTAGE  STATE      NODES  "
+                "TOOK  SLOWEST TASK  RUN\ncheck  succeeded  1      3s    -             01run\n"));
   rest.on_problem("GET /v1/jobs/active", 404, "no_active_job", "no job is active");
   EXPECT_EQ(run({"job", "get", "active"}), 65);
   EXPECT_EQ(err(), "error: no job is active\n");
