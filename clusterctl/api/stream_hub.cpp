@@ -280,8 +280,9 @@ void StreamHub::tell(uint64_t number) {
 bool StreamHub::flush(Stream& stream) {
   if (stream.out.empty()) return true;
   bool progress = false;
+  const Steady begun = options_.now();
   const OutQueue::Sent sent = stream.out.send(stream.fd.get(), progress);
-  if (progress) stream.quiet_since = options_.now();
+  if (progress) stream.quiet_since = begun;
   stream.blocked = sent == OutQueue::Sent::kBlocked;
   return sent != OutQueue::Sent::kGone;
 }

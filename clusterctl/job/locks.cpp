@@ -1,6 +1,7 @@
 #include "job/locks.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <unordered_map>
 
@@ -19,48 +20,59 @@ std::set<std::string> helpers(const Job& job) {
   return out;
 }
 
+// What a job does with a node, and which two of these do not go together.
+enum Use { kHelps, kLooks, kSchedules, kChanges, kUses };
+constexpr bool kClash[kUses][kUses] = {
+    // helps  looks  schedules  changes
+    {false, false, false, true},  // helps: a run reads it or delegates to it
+    {false, false, true, true},   // looks: check, verify
+    {false, true, true, true},  // schedules: its availability does not hinder what goes through it
+    {true, true, true, true},   // changes
+};
+
+Use use_of_target(const Job& job) {
+  if (read_only(job)) return kLooks;
+  return job.kind == "drain" || job.kind == "activate" ? kSchedules : kChanges;
+}
+
 // Who holds what. The first to claim a lock is the one that is named.
 class Table {
  public:
   void claim(const Job& job) {
-    for (const NodeOutcome& n : job.nodes) {
-      Holders& h = nodes_[n.node];
-      set(read_only(job) ? h.shared : h.exclusive, job);
-    }
-    for (const std::string& node : helpers(job)) set(nodes_[node].shared, job);
+    const Use use = use_of_target(job);
+    for (const NodeOutcome& n : job.nodes) set(nodes_[n.node][use], job);
+    for (const std::string& node : helpers(job)) set(nodes_[node][kHelps], job);
     if (disrupts_managers(job)) set(managers_, job);
   }
 
   std::optional<Conflict> check(const Job& job) const {
+    const Use use = use_of_target(job);
+    // The removal of what is gone for good waits for nobody who only looks or goes through it.
+    const Use least = urgent(job) ? kSchedules : kHelps;
     for (const NodeOutcome& n : job.nodes) {
-      const bool alone = !read_only(job);
-      if (const Job* h = holder(n.node, alone && !urgent(job)))
-        return Conflict{h->id, n.node, "node"};
+      if (const Job* h = holder(n.node, use, least)) return Conflict{h->id, n.node, "node"};
     }
     for (const std::string& node : helpers(job)) {
-      if (const Job* h = holder(node, false)) return Conflict{h->id, node, "node"};
+      if (const Job* h = holder(node, kHelps, kHelps)) return Conflict{h->id, node, "node"};
     }
     if (managers_ && disrupts_managers(job)) return Conflict{managers_->id, "", "managers"};
     return std::nullopt;
   }
 
  private:
-  struct Holders {
-    const Job* exclusive = nullptr;
-    const Job* shared = nullptr;
-  };
-
   static void set(const Job*& place, const Job& job) {
     if (!place) place = &job;
   }
-  const Job* holder(const std::string& node, bool also_shared) const {
+  const Job* holder(const std::string& node, Use use, Use least) const {
     const auto it = nodes_.find(node);
     if (it == nodes_.end()) return nullptr;
-    if (it->second.exclusive) return it->second.exclusive;
-    return also_shared ? it->second.shared : nullptr;
+    for (int other = kChanges; other >= least; --other) {
+      if (it->second[other] && kClash[use][other]) return it->second[other];
+    }
+    return nullptr;
   }
 
-  std::unordered_map<std::string, Holders> nodes_;
+  std::unordered_map<std::string, std::array<const Job*, kUses>> nodes_;
   const Job* managers_ = nullptr;
 };
 
@@ -70,13 +82,8 @@ bool read_only(const Job& job) {
   return job.kind == "check" || job.kind == "verify" || job.kind == "observe";
 }
 
-// The availability of a node in the scheduler does not hinder what goes on through it.
-static bool leaves_services_alone(const Job& job) {
-  return read_only(job) || job.kind == "drain" || job.kind == "activate";
-}
-
 bool disrupts_managers(const Job& job) {
-  if (leaves_services_alone(job)) return false;
+  if (use_of_target(job) != kChanges) return false;
   return std::any_of(job.roles.begin(), job.roles.end(),
                      [](const auto& entry) { return entry.second == fleet::Role::kManager; });
 }

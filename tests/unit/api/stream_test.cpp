@@ -304,6 +304,8 @@ TEST_F(TopicTest, ATopicIsAskedOnceForAllOfItsStreams) {
   advance(milliseconds(100));
   for (auto& client : clients) ASSERT_TRUE(client.receive_until("data: grown\n\n"));
   EXPECT_EQ(board_->count(&Board::looks_), before + 1);
+  // Each of them has read what is new, and once more that there is nothing else.
+  while (board_->count(&Board::reads_) < 51 + 2 * 50) std::this_thread::yield();
   const int reads = board_->count(&Board::reads_);
   for (int i = 0; i < 3; ++i) {
     advance(milliseconds(100));
