@@ -17,7 +17,9 @@ class Watch {
 
   void begin(const run::RunSpec& spec) {
     const std::string kind = kind_(spec.job);
-    const bool looks = kind == "check" || kind == "verify" || kind == "observe";
+    // A survivor that is asked to forget somebody, or is looked at, is shared.
+    const bool looks = kind == "check" || kind == "verify" || kind == "observe" ||
+                       spec.stage == "forget" || spec.stage == "observe";
     MutexLock lock(mutex_);
     if (!stages_.insert({spec.job, spec.id}).second) return;  // taken over after a restart
     for (const std::string& node : fakes::FakeRuns::targets(spec)) {
