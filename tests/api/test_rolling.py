@@ -81,7 +81,7 @@ def test_a_drain_that_misses_its_deadline_says_what_blocks_and_is_put_back(clust
     cluster.double.orders(availability="blocked:w1:" + why)
     done = cluster.cli("node", "drain", "w1", "--deadline", "45s")
     assert done.returncode == 1
-    assert "error: job" in done.stderr and "w1: swarm: Wait until nothing runs there any more: not drained after 45 s: " + why in done.stderr
+    assert "error: job" in done.stderr and "w1: swarm: Wait until nothing runs there any more: on m1: not drained after 45 s: " + why in done.stderr
     assert availability(cluster, "w1") == "active" and spec_and_applied(cluster, "w1") == ("active", "active")
     assert settings(cluster) == [("w1", "active", "drain"), ("w1", "drain", "active")]
     shown = cluster.cli("job", "inspect", "last").stdout
