@@ -1,5 +1,6 @@
 """What the documents promise about tests and packages is there."""
 
+import json
 import pathlib
 import re
 
@@ -69,6 +70,25 @@ def test_every_placement_code_is_explained():
         codes |= set(re.findall(r'out\.(?:refuse|warn)\(\s*"(\w+)"', (TOP / "clusterctl/fleet" / file).read_text()))
     assert len(codes) > 20
     assert not {code for code in codes if "`%s`" % code not in text}
+
+
+def test_every_reference_of_the_interface_description_leads_somewhere():
+    document = json.loads((TOP / "clusterctl/api/openapi.json").read_text())
+
+    def references(value):
+        if isinstance(value, dict):
+            yield from [value["$ref"]] if "$ref" in value else []
+            value = list(value.values())
+        for item in value if isinstance(value, list) else []:
+            yield from references(item)
+
+    found = set(references(document))
+    assert len(found) > 10
+    for reference in found:
+        place = document
+        for part in reference.removeprefix("#/").split("/"):
+            assert part in place, reference
+            place = place[part]
 
 
 def test_documents_name_files_that_exist():
