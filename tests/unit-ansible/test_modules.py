@@ -1,7 +1,9 @@
 import json
 import os
 import socket
+import sys
 import threading
+import types
 
 import pytest
 
@@ -108,6 +110,61 @@ def test_digest_depends_on_what_a_restart_depends_on(unit):
 ])
 def test_version_matches(plugin, version, wanted, met):
     assert plugin("modules", "clusterctl_packages").version_matches(version, wanted) is met
+
+
+class Manager(object):
+    """What is installed; `install` breaks off after some of it, or dies."""
+
+    def __init__(self, *names):
+        self.now = dict((name, "1") for name in names)
+
+    def installed(self):
+        return dict(self.now)
+
+    def install(self, wanted):
+        for name, _version in wanted:
+            if name == "death":
+                raise KeyboardInterrupt
+            self.now[name] = "1"
+
+    def remove(self, names):
+        for name in names:
+            del self.now[name]
+
+
+def packages_module(tmp_path, *names):
+    return types.SimpleNamespace(params={"names": list(names), "record": str(tmp_path / "installed.json")}, check_mode=False)
+
+
+def test_what_a_killed_transaction_has_brought_is_ours(plugin, tmp_path, monkeypatch):
+    packages = plugin("modules", "clusterctl_packages")
+    installed = sys.modules["ansible.module_utils.clusterctl_installed"]
+    manager = Manager("theirs")
+    written = []
+    monkeypatch.setattr(packages, "settle", lambda module, record, now: written.append(1) or None)
+    with pytest.raises(KeyboardInterrupt):  # as good as killed: nothing is written down afterwards
+        packages.present(packages_module(tmp_path, "docker.io", "death"), manager)
+    monkeypatch.undo()
+    record = installed.read_record(str(tmp_path / "installed.json"))
+    assert installed.installed_by_us(record, "docker.io") and not installed.installed_by_us(record, "theirs")
+    assert packages.present(packages_module(tmp_path, "docker.io", "etcd"), manager)[0] == ["etcd"]
+    record = installed.read_record(str(tmp_path / "installed.json"))
+    assert sorted(record["packages"]) == ["docker.io", "etcd"] and "before" not in record
+    assert packages.absent(packages_module(tmp_path), manager) == ["docker.io", "etcd"] and manager.now == {"theirs": "1"}
+
+
+def test_an_engine_is_ours_by_its_marker_or_its_package_until_we_left_it(plugin, tmp_path):
+    engine = plugin("modules", "clusterctl_engine")
+    installed = sys.modules["ansible.module_utils.clusterctl_installed"]
+    marker, left, record = (str(tmp_path / name) for name in ("marker", "left", "installed.json"))
+    params = {"markers": [marker], "packages": ["docker.io"], "left": left}
+    assert not engine.is_ours(params, record)
+    installed.write_record(record, {"v": 1, "packages": {"docker.io": {}}})
+    assert engine.is_ours(params, record)
+    open(left, "w").close()
+    assert not engine.is_ours(params, record), "its packages stayed, and somebody else uses them"
+    open(marker, "w").close()
+    assert engine.is_ours(params, record)
 
 
 # ---- clusterctl_node --------------------------------------------------------------------------

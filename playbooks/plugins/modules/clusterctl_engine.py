@@ -27,10 +27,18 @@ options:
     type: path
     default: /var/run/docker.sock
   markers:
-    description: Files any of which shows that the engine is ours. Without one O(op=empty) does nothing.
+    description: Files any of which shows that the engine is ours. If it is not, O(op=empty) does nothing.
     type: list
     elements: path
     default: []
+  packages:
+    description: Packages any of which shows the same when it was installed by clusterctl, unless O(left) is there.
+    type: list
+    elements: str
+    default: []
+  left:
+    description: File that says that clusterctl has left the engine; who uses it now is somebody else.
+    type: path
 author: [clusterctl]
 """
 
@@ -42,7 +50,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-ours: {description: whether one of the markers is there, type: bool, returned: always}
+ours: {description: whether the engine is ours, type: bool, returned: always}
 answers: {description: whether there is an engine, type: bool, returned: always}
 message: {description: why not, type: str, returned: always}
 info: {description: version, driver, root, containers, swarm state, proxy settings, type: dict, returned: when it answers}
@@ -54,6 +62,7 @@ import shlex
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.clusterctl_engine import Engine, EngineError, segment
+from ansible.module_utils.clusterctl_installed import RECORD, installed_by_us, read_record
 
 # With an underscore (DOCKER_OUTPUT) they belong to an engine outside, if the node is itself a container.
 CHAIN = re.compile(r"^DOCKER(-[A-Z0-9-]+)?$")
@@ -119,6 +128,15 @@ def attempt(action):
             raise
 
 
+def is_ours(params, record=RECORD):
+    if any(os.path.exists(path) for path in params["markers"]):
+        return True
+    if params["left"] and os.path.exists(params["left"]):
+        return False
+    installed = read_record(record)
+    return any(installed_by_us(installed, name) for name in params["packages"])
+
+
 def main():
     module = AnsibleModule(
         argument_spec=dict(
@@ -126,6 +144,8 @@ def main():
             wait=dict(type="int", default=0),
             socket=dict(type="path", default="/var/run/docker.sock"),
             markers=dict(type="list", elements="path", default=[]),
+            packages=dict(type="list", elements="str", default=[]),
+            left=dict(type="path"),
         ),
         supports_check_mode=True,
     )
@@ -134,7 +154,7 @@ def main():
     if module.params["op"] == "sweep":
         changes = sweep(module)
         module.exit_json(changed=bool(changes), changes=changes, answers=False, ours=True, message="")
-    ours = any(os.path.exists(path) for path in module.params["markers"])
+    ours = is_ours(module.params)
     try:
         if module.params["op"] == "empty" and not ours:
             module.exit_json(changed=False, answers=False, ours=False, message="not ours", changes=[])

@@ -65,6 +65,7 @@ import re
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.clusterctl_installed import read_record, write_record
 
 POLICY = "/usr/sbin/policy-rc.d"
 POLICY_TEXT = "#!/bin/sh\n# clusterctl: packages being installed do not start their services\nexit 101\n"
@@ -170,49 +171,43 @@ class Dnf(object):
         self.dnf("remove", "--noautoremove", *names)
 
 
-def read_record(path):
-    try:
-        with open(path) as handle:
-            record = json.load(handle)
-        return record if isinstance(record.get("packages"), dict) else {"v": 1, "packages": {}}
-    except (IOError, ValueError, AttributeError):
-        return {"v": 1, "packages": {}}
-
-
-def write_record(path, record):
-    if not os.path.isdir(os.path.dirname(path)):
-        os.makedirs(os.path.dirname(path), 0o755)
-    with open(path + ".new", "w") as handle:
-        json.dump(record, handle, indent=1, sort_keys=True)
-        handle.write("\n")
-    os.rename(path + ".new", path)
+def settle(module, record, now):
+    """What an earlier transaction that was broken off has brought is ours, too."""
+    if "before" not in record:
+        return
+    for name in sorted(set(now) - set(record.pop("before"))):
+        record["packages"].setdefault(name, {"version": now[name], "time": int(time.time())})
+    if not module.check_mode:
+        write_record(module.params["record"], record)
 
 
 def present(module, manager):
     pairs = [tuple(name.split("=", 1)) if "=" in name else (name, "") for name in module.params["names"]]
     before = manager.installed()
+    record = read_record(module.params["record"])
+    settle(module, record, before)
     wanted = [p for p in pairs if p[0] not in before or (p[1] and not version_matches(before[p[0]], p[1]))]
     if not wanted:
         return [], before
     if module.check_mode:
         return [p[0] for p in wanted], before
-    record = read_record(module.params["record"])
+    # Written down first: also who is killed in the middle leaves behind what is ours to take away.
+    write_record(module.params["record"], dict(record, before=sorted(before)))
     try:
         manager.install(wanted)
     finally:
-        # Also after a failure: what has arrived by then is ours to take away.
         after = manager.installed()
-        new = sorted(set(after) - set(before))
-        for name in new:
-            record["packages"][name] = {"version": after[name], "time": int(time.time())}
-        if new:
-            write_record(module.params["record"], record)
+        record["before"] = sorted(before)
+        settle(module, record, after)
+    new = set(after) - set(before)
     return sorted(set(new) | set(p[0] for p in wanted)), after
 
 
 def absent(module, manager):
     record = read_record(module.params["record"])
-    names = sorted(set(record["packages"]) & set(manager.installed()))
+    now = manager.installed()
+    settle(module, record, now)
+    names = sorted(set(record["packages"]) & set(now))
     if module.check_mode:
         return names
     if names:

@@ -49,11 +49,11 @@ import threading
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.clusterctl_installed import installed_by_us, read_record
 from ansible.module_utils.common.text.converters import to_bytes, to_native, to_text
 
 NAME = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$")
 RECORDS = "/var/lib/clusterctl-node/units"
-INSTALLED = "/var/lib/clusterctl-node/installed.json"
 UNMANAGED = "http://127.0.0.1:2379"  # where a distribution's etcd listens with its own defaults
 
 
@@ -931,11 +931,8 @@ class Node(object):
 
     def ours(self):
         """Did clusterctl configure etcd here, or install it?"""
-        try:
-            packages = json.loads(self.text(INSTALLED)).get("packages", {})
-        except ValueError:
-            packages = {}
-        return self.managed() or "etcd-server" in packages or "etcd" in packages
+        record = read_record()
+        return self.managed() or any(installed_by_us(record, name) for name in ("etcd-server", "etcd"))
 
     def wipe(self):
         level = self.module.params["level"]
