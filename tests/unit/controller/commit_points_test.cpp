@@ -60,7 +60,6 @@ class CommitPoints : public ControllerTest {
     auto failing = std::make_unique<FailingStore>(*durable_, way, at);
     failing_ = failing.get();
     store_ = std::move(failing);
-    settings_.store_retry = std::chrono::milliseconds(1);
     if (!begin()) revive();
     for (const std::string service : {"etcd", "swarm"}) set_members(service, {"m1", "m2", "m3"});
     insist([&] { return c().set_globals({{"service_vip", "10.0.0.100"}}, true).has_value(); });

@@ -23,6 +23,7 @@ class ControllerTest : public testing::Test {
     auto catalog = catalog::Catalog::read(SOURCE_DIR "/playbooks/catalog.yml");
     EXPECT_TRUE(catalog) << catalog.error().line();
     catalog_ = std::make_unique<catalog::Catalog>(std::move(*catalog));
+    settings_.store_retry = std::chrono::milliseconds(1);
     start();
   }
 
