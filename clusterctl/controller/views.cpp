@@ -77,14 +77,14 @@ Json problems(const fleet::Snapshot& fleet) {
   };
   for (const auto& [id, node] : fleet.nodes) {
     // What a job left behind says why; that it failed for this node is then no second problem.
-    const auto explained = [&](const fleet::Condition& c) {
+    const std::vector<fleet::Condition>& all = node.status.conditions;
+    const auto explained = [&all](const fleet::Condition& c) {
       return c.type == fleet::condition::kFailed &&
-             std::any_of(node.status.conditions.begin(), node.status.conditions.end(),
-                         [&](const fleet::Condition& other) {
-                           return other.type != c.type && other.job == c.job;
-                         });
+             std::any_of(all.begin(), all.end(), [&](const fleet::Condition& other) {
+               return other.type != c.type && other.job == c.job;
+             });
     };
-    for (const fleet::Condition& c : node.status.conditions) {
+    for (const fleet::Condition& c : all) {
       if (!explained(c)) add(node, c.type, c.reason);
     }
     if (node.status.presence == fleet::Presence::kDisappeared && fleet::is_commissioned(node)) {
