@@ -190,7 +190,10 @@ Explanation Hints::explain(const Evidence& evidence, std::string_view node,
     // One line of its own says it all; of several the one that fits is the reason.
     const bool own = evidence.message.size() == 1 && !says_nothing(evidence.message[0]);
     if (at < lines.size() && !(own && at == 0)) {
-      const std::string reason = undecorated(lines[at]);
+      std::string reason = undecorated(lines[at]);
+      // "Validation of arguments failed:" has its news in what follows.
+      if (reason.ends_with(':') && at + 1 < lines.size())
+        reason += " " + undecorated(lines[at + 1]);
       out.line = own ? out.line + ": " + reason : reason;
     }
     break;

@@ -113,6 +113,11 @@ Result<fleet::Node> Controller::add_node(const Json& body) {
                 fmt::format("there is no host group \"{}\"", request->spec.host_group),
                 "known: " + join(deps_.catalog.host_group_names(), ", "));
   }
+  if (deps_.catalog.host_group(request->name)) {
+    return fail(Code::kInvalid, "reserved_name",
+                fmt::format("\"{}\" is the name of a host group", request->name),
+                "choose another name");
+  }
   MutexLock lock(mutex_);
   Change change;
   const auto snapshot = fleet();

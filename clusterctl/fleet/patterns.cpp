@@ -114,6 +114,13 @@ std::string canonical_addr(std::string_view addr) {
 }
 
 Status check_name(std::string_view name) {
+  // Words that mean something else to Ansible, or to this program's own commands.
+  constexpr std::string_view kTaken[] = {"all", "ungrouped", "localhost", "active", "last"};
+  if (std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken)) {
+    return bad("reserved_name",
+               fmt::format("{} is not a node name: it means something else", shown(name)),
+               "choose another name");
+  }
   if (is_name(name)) return {};
   const std::string small = lower(name);
   if (name.empty()) return bad("bad_name", "a node needs a name", "e.g. \"node1\"");

@@ -40,6 +40,11 @@ def test_bad_specs_are_refused(daemon, spec):
     assert names(daemon) == []
 
 
+@pytest.mark.parametrize("name", ["all", "ungrouped", "localhost", "last", "service-master"])
+def test_names_that_mean_something_else_are_refused(daemon, name):
+    daemon.send("POST", "/v1/nodes", {"name": name, "spec": {"addr": "192.0.2.1"}}).problem(400, "reserved_name")
+
+
 def test_names_and_addresses_are_unique(daemon):
     daemon.add("n1", addr="192.0.2.1")
     daemon.send("POST", "/v1/nodes", {"name": "n1", "spec": {"addr": "192.0.2.9"}}).problem(409)

@@ -314,7 +314,7 @@ std::vector<Row> ansible() {
        "", kNone, "'service_vip' is undefined"},
       {"argument_invalid", t,
        "Validation of arguments failed:\nvalue of level must be one of: state, packages, got: all",
-       "", kNone, "Validation of arguments failed"},
+       "", kNone, "Validation of arguments failed: value of level"},
       {"argument_invalid", t, "missing required arguments: name", "", kNone, "name"},
       {"template_error", t,
        "template error while templating string: expected token 'end of print statement', got 'b'. "
