@@ -18,7 +18,8 @@ Status Controller::start() {
     MutexLock lock(mutex_);
     if (auto done = writer_.load(); !done) return done;
     if (auto done = first_start(); !done) return done;
-    for (const auto& [id, job] : state()->jobs) {
+    const auto now = state();
+    for (const auto& [id, job] : now->jobs) {
       if (job->state != job::State::kRunning) continue;
       log::info("taking over job {} ({})", id, job->title);
       launch(*job);

@@ -227,3 +227,12 @@ def test_a_planted_violation_is_found(rule, files, expected, tmp_path):
 
 def test_every_rule_has_a_planted_violation():
     assert {rule for rule, _, _ in PLANTED} == set(RULES)
+
+
+def test_no_loop_walks_over_a_snapshot_that_nobody_holds():
+    """`for (… : c.state()->jobs)` lets the snapshot go before the first round."""
+    loop = re.compile(r"for \([^;{]*: [^;{]*(state|fleet)\(\)->")
+    assert loop.search("for (const auto& [id, job] : c.state()->jobs) {")
+    files = [path for folder in (TOP, TOP.parent / "tests/unit") for path in folder.rglob("*.cpp")]
+    assert len(files) > 100
+    assert [path.name for path in files if loop.search(path.read_text())] == []

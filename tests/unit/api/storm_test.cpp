@@ -243,7 +243,8 @@ class StormTest : public testing::Test {
     for (;;) {
       std::map<std::string, int> out;
       bool all = true;
-      for (const auto& [id, job] : controller_->state()->jobs) {
+      const auto now = controller_->state();
+      for (const auto& [id, job] : now->jobs) {
         all = all && job::is_final(job->state);
         // What became impossible while it waited is refused when its turn comes.
         const bool refused = job->state == job::State::kFailed && !job->started;

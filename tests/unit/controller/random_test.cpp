@@ -132,7 +132,8 @@ TEST_P(RandomTest, NothingOverlapsAndEverythingEnds) {
     EXPECT_FALSE(job.pause.requested);
     EXPECT_EQ(job.state == job::State::kSucceeded, job.reason.empty()) << id;
   }
-  for (const auto& [id, node] : c().fleet()->nodes) {
+  const auto fleet = c().fleet();
+  for (const auto& [id, node] : fleet->nodes) {
     const std::string lifecycle(fleet::word(node.status.lifecycle));
     EXPECT_TRUE(lifecycle != "Provisioning" && lifecycle != "Maintenance") << node.name;
   }
