@@ -132,8 +132,6 @@ bool Controller::begin(const job::Job& queued) {
       job.stages.back().def = stage;
     }
     job.roles = plan->roles;
-    // A job that was accepted later, and refused when its turn came, may have taken its wish back.
-    job.changes = plan->changes;
     job.cleanup = plan->cleanup;
     job::leave_out_passed(job);
     job.state = job::State::kRunning;

@@ -78,7 +78,7 @@ def test_at_least_forty_causes_get_the_right_line_and_hint(real, tmp_path, capsy
         wrong, found = [], []
         nodes = {node["name"]: node for node in job["nodes"]}
         # An ssh that ends before Ansible has written to it leaves only "Broken pipe" to tell: by chance, so it is asked again.
-        for _ in range(5):
+        for _ in range(30):
             by_chance = [name for name, node in nodes.items() if "Data could not be sent" in node["message"]]
             if not by_chance:
                 break
