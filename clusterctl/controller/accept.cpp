@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "base/time.h"
 #include "controller/controller.h"
+#include "controller/wishes.h"
 #include "fleet/operation.h"
 #include "job/finish.h"
 #include "plan/plan.h"
@@ -19,10 +20,6 @@ namespace {
 using std::chrono::hours;
 
 constexpr hours kIdempotencyKept{24};
-
-plan::SpecChange spec_of(const fleet::Node& node) {
-  return {node.spec.host_group, node.spec.capabilities, node.spec.availability};
-}
 
 job::StageStatus pending(const plan::Stage& def) {
   job::StageStatus stage;
@@ -125,7 +122,7 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
     const auto wanted = plan.changes.find(id);
     if (wanted == plan.changes.end() || !job::changes_spec(plan.kind))
       continue;  // looking changes nothing
-    job.undo[id] = spec_of(before);
+    job.undo[id] = plan::wish_of(before);
     fleet::Node after = before;
     fleet::NodeSpec spec = before.spec;
     spec.host_group = wanted->second.host_group;
@@ -142,21 +139,12 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
 
 // A job that ends without having started: its nodes get back what the acceptance changed.
 void Controller::end_unstarted(job::Job& job, job::State final_state, Change& change) {
-  const auto snapshot = fleet();
   job.state = final_state;
   job.ended = deps_.clock.now();
   for (job::NodeOutcome& n : job.nodes) n.state = job::OutcomeState::kUntouched;
   for (job::StageStatus& s : job.stages) s.state = job::StageState::kSkipped;
-  for (const auto& [id, undo] : job.undo) {
-    const auto it = snapshot->nodes.find(id);
-    if (it == snapshot->nodes.end()) continue;
-    fleet::Node node = it->second;
-    fleet::NodeSpec spec = node.spec;
-    spec.host_group = undo.host_group;
-    spec.capabilities = undo.capabilities;
-    spec.availability = undo.availability;
-    if (fleet::set_spec(node, std::move(spec))) change.nodes[id] = std::move(node);
-  }
+  const auto now = state();
+  for (const auto& [id, undo] : job.undo) take_back_wish(*now, job, id, change);
   change.events.push_back({0, {}, "job.ended", "", job.id, job.error});
 }
 

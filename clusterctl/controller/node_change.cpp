@@ -9,13 +9,6 @@ Status apply(fleet::Node& node, const job::NodeChange& change, Time now) {
     if (auto done = fleet::apply_event(node, *change.event); !done) return done;
   }
   fleet::NodeSpec spec = node.spec;
-  if (change.spec) {
-    spec.host_group = change.spec->host_group;
-    spec.capabilities = change.spec->capabilities;
-    spec.availability = change.spec->availability;
-  }
-  if (const auto& back = change.wanted_availability; back && spec.availability == back->first)
-    spec.availability = back->second;
   if (change.host_key && spec.ssh.host_key.empty()) spec.ssh.host_key = *change.host_key;
   fleet::set_spec(node, std::move(spec));
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "controller/controller.h"
 #include "controller/node_change.h"
+#include "controller/wishes.h"
 #include "fleet/operation.h"
 #include "job/finish.h"
 #include "job/stepper.h"
@@ -132,6 +133,8 @@ bool Controller::begin(const job::Job& queued) {
       job.stages.back().def = stage;
     }
     job.roles = plan->roles;
+    // A job that was accepted later, and refused when its turn came, may have taken its wish back.
+    job.changes = plan->changes;
     job.cleanup = plan->cleanup;
     job::leave_out_passed(job);
     job.state = job::State::kRunning;
@@ -219,8 +222,9 @@ Status Controller::propose(const job::Proposal& proposal) {
       log::error("job {}: node {}: {}", job.id, node.name, done.error().line());
       continue;
     }
-    add_events(change, it->second, node, job.id);
     change.nodes[c.id] = std::move(node);
+    if (c.wish_back) take_back_wish(*now, job, c.id, change);
+    add_events(change, it->second, change.nodes.at(c.id), job.id);
   }
   if (!proposal.event.empty())
     change.events.push_back({0, {}, proposal.event, "", job.id, proposal.message});

@@ -254,8 +254,7 @@ class Finish {
     if (clean && n.touched) change.clear_conditions = {"Dirty", "Interrupted"};
     if (job_.kind == "commission") {
       change.clear_services = clean;
-      if (const auto undo = job_.undo.find(n.node); undo != job_.undo.end())
-        change.spec = undo->second;
+      change.wish_back = true;
     }
     return change;
   }
@@ -275,12 +274,11 @@ class Finish {
   NodeChange scheduled(const NodeOutcome& n) const {
     NodeChange change = unchanged(n);
     const auto wanted = job_.changes.find(n.node);
-    const auto before = job_.undo.find(n.node);
     if (wanted == job_.changes.end()) return change;
     if (n.state == OutcomeState::kSucceeded) {
       change.applied_availability = wanted->second.availability;
-    } else if (before != job_.undo.end() && n.cleanup != "kept") {
-      change.wanted_availability = {wanted->second.availability, before->second.availability};
+    } else {
+      change.wish_back = n.cleanup != "kept";
     }
     return change;
   }

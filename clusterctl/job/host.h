@@ -35,12 +35,10 @@ struct NodeChange {
   std::optional<fleet::Hardware> hardware;
   std::optional<fleet::Presence> presence;
   std::optional<Time> last_seen;
-  std::optional<std::string> host_key;  // pins it when none is pinned
-  std::optional<plan::SpecChange> spec;
+  std::optional<std::string> host_key;     // pins it when none is pinned
+  bool wish_back = false;                  // what the job wanted of the node is not wanted any more
   std::optional<std::string> needs_fence;  // a run that may have left processes there
   std::vector<std::string> fenced;         // runs of which nothing is left there
-  // Puts the wanted availability back: `second`, if it still is `first`.
-  std::optional<std::pair<fleet::Availability, fleet::Availability>> wanted_availability;
 };
 
 // A job's next durable step: its record and what it does to nodes, committed together or not at

@@ -96,7 +96,12 @@ struct SpecChange {
   std::string host_group;
   std::vector<std::string> capabilities;  // empty: the group's defaults
   fleet::Availability availability = fleet::Availability::kActive;
+  bool operator==(const SpecChange&) const = default;
 };
+// What a node's spec says of these now.
+inline SpecChange wish_of(const fleet::Node& node) {
+  return {node.spec.host_group, node.spec.capabilities, node.spec.availability};
+}
 
 struct Plan {
   std::string kind;

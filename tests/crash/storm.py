@@ -178,12 +178,13 @@ class Storm:
         """From wherever a node is, without a hand on it: every one of them can serve again. The managers first."""
         self.daemon.double.orders()
         for name in MANAGERS + WORKERS:
-            for _ in range(3):
+            for attempt in range(4):
                 lifecycle = self.daemon.lifecycle(name)
                 marks = {c["type"] for c in self.daemon.node(name)["status"]["conditions"]}
                 if lifecycle == "Allocated" and not marks & {"Failed", "Interrupted", "NeedsVerification"}:
                     break
-                kind = {"Allocated": "verify", "Maintenance": "update", "Cancelled": "decommission"}.get(lifecycle, "commission")
+                kind = {"Allocated": "update" if attempt else "verify", "Maintenance": "update", "Cancelled": "decommission"}.get(
+                    lifecycle, "commission")
                 group = {"host_group": GROUPS[name[0]]} if kind == "commission" else {}
                 answer = self.daemon.send("POST", "/v1/jobs", dict(group, kind=kind, nodes=[name], allow_outage=kind == "update"))
                 if answer.status != 202:

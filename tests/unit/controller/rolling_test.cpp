@@ -188,6 +188,37 @@ TEST_F(RollingTest, WhatCannotBePutBackIsSaid) {
   EXPECT_THAT(c->reason, HasSubstr("`clusterctl node activate w1`"));
 }
 
+TEST_F(RollingTest, WishesThatAreTakenBackLeaveThoseOfOthersAlone) {
+  runs_.hold = true;
+  const auto holder = submit({{"kind", "verify"}, {"nodes", {"w1"}}});
+  while (runs_.starts == 0) std::this_thread::yield();
+  const auto ask = [&](const std::string& kind) {
+    const auto job = submit({{"kind", kind}, {"nodes", {"w1"}}});
+    EXPECT_TRUE(job) << job.error().line();
+    return job->id;
+  };
+  const auto take_back = [&](const std::string& id) { EXPECT_TRUE(c().cancel_job(id, false)); };
+
+  const std::string first = ask("activate"), second = ask("drain");
+  take_back(first);
+  EXPECT_EQ(wanted("w1"), "drain") << "somebody else wants that";
+  const std::string third = ask("activate");
+  EXPECT_EQ(wanted("w1"), "active");
+  take_back(second);
+  EXPECT_EQ(wanted("w1"), "active");
+  const std::string fourth = ask("drain");
+  take_back(third);
+  EXPECT_EQ(wanted("w1"), "drain");
+  take_back(fourth);
+  EXPECT_EQ(wanted("w1"), "active") << "as it was before all of them";
+
+  const std::string last = ask("drain");
+  runs_.hold = false;
+  EXPECT_EQ(wait(last).state, job::State::kSucceeded);
+  EXPECT_EQ(wanted("w1"), "drain");
+  EXPECT_EQ(applied("w1"), "drain");
+}
+
 TEST_F(RollingTest, AnUpdateRollsAndEveryNodeComesBack) {
   const auto job = run(update({"m1", "w1", "w2"}));
   EXPECT_EQ(job.state, job::State::kSucceeded) << job.error;

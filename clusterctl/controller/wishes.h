@@ -1,0 +1,18 @@
+// What is wanted of a node while jobs wait for it. Each of them set its wish when it was accepted
+// and remembers what stood there before: a pile. A job that ends without its aim takes its wish
+// back; when a later one lies above, only what that one remembers changes. Belongs under the
+// controller's mutex.
+#pragma once
+
+#include <string>
+
+#include "controller/change.h"
+
+namespace clusterctl::controller {
+
+// Adds to `change`, which may hold newer records of node and jobs than `now`. Nothing if `job` had
+// no wish for the node, or somebody else has changed it since.
+void take_back_wish(const State& now, const job::Job& job, const std::string& node_id,
+                    Change& change);
+
+}  // namespace clusterctl::controller
