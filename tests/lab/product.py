@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 
+import pytest
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -174,3 +175,43 @@ def playbooks_with(directory, *services):
         catalog += f'  {service}:\n    "on": all\n    needs: [docker]\n    disrupts: nothing\n'
     (target / "playbooks" / "catalog.yml").write_text(catalog)
     return target / "playbooks"
+
+
+def leftovers(lab, node):
+    """What the level `state` promises to remove, found on a node."""
+    checks = {
+        "containers": "docker ps -aq 2>/dev/null",
+        "units": "systemctl list-units --plain --no-legend 'etcd*' 'ucarp*' 'clusterctl*' 'docker*' --state=active",
+        "enabled": "systemctl list-unit-files --no-legend --state=enabled 'etcd*' 'ucarp*' 'clusterctl*' 'docker*'",
+        "etcd data": "find /var/lib/etcd -mindepth 1 2>/dev/null | head -3",
+        "swarm data": "find /var/lib/docker/swarm -mindepth 1 2>/dev/null | head -3",
+        "etcd configuration": "ls /etc/etcd/etcd.yml /etc/etcd/*.crt /etc/etcd/*.key 2>/dev/null",
+        "address": f"ip -4 -o addr | grep -w '{lab.vip}' || true",
+        "bridges": "ip -br link | grep -E 'docker|vxlan' || true",
+    }
+    found = {name: lab.sh(node, command, check=False) for name, command in checks.items()}
+    return {name: text for name, text in found.items() if text}
+
+
+def processes_with(text):
+    """Processes on the controller whose command line names a run."""
+    out = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if text in path.read_text() and int(path.parent.name) != os.getpid():
+                out.append(int(path.parent.name))
+        except OSError:
+            pass
+    return out
+
+
+def running_lab(name):
+    """A fixture: four fresh nodes for one module."""
+    @pytest.fixture(scope="module", name="lab")
+    def lab_of_module(tmp_path_factory):
+        lab = Lab(name, tmp_path_factory.mktemp("lab"))
+        lab.run("down", check=False)
+        lab.up(4)
+        yield lab
+        lab.run("down")
+    return lab_of_module

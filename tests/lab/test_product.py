@@ -10,13 +10,7 @@ MASTERS = ["node1", "node2", "node3"]
 ALL = MASTERS + ["node4"]
 
 
-@pytest.fixture(scope="module", name="lab")
-def running_lab(tmp_path_factory):
-    lab = product.Lab("product", tmp_path_factory.mktemp("lab"))
-    lab.run("down", check=False)
-    lab.up(4)
-    yield lab
-    lab.run("down")
+lab = product.running_lab("product")
 
 
 @pytest.fixture(scope="module", name="c")
@@ -51,22 +45,6 @@ def etcd_members(lab, on="node1"):
     return sorted(line.split(", ")[2] for line in text.splitlines())
 
 
-def leftovers(lab, node):
-    """What the level `state` promises to remove, found on a node."""
-    checks = {
-        "containers": "docker ps -aq 2>/dev/null",
-        "units": "systemctl list-units --plain --no-legend 'etcd*' 'ucarp*' 'clusterctl*' 'docker*' --state=active",
-        "enabled": "systemctl list-unit-files --no-legend --state=enabled 'etcd*' 'ucarp*' 'clusterctl*' 'docker*'",
-        "etcd data": "find /var/lib/etcd -mindepth 1 2>/dev/null | head -3",
-        "swarm data": "find /var/lib/docker/swarm -mindepth 1 2>/dev/null | head -3",
-        "etcd configuration": "ls /etc/etcd/etcd.yml /etc/etcd/*.crt /etc/etcd/*.key 2>/dev/null",
-        "address": f"ip -4 -o addr | grep -w '{lab.vip}' || true",
-        "bridges": "ip -br link | grep -E 'docker|vxlan' || true",
-    }
-    found = {name: lab.sh(node, command, check=False) for name, command in checks.items()}
-    return {name: text for name, text in found.items() if text}
-
-
 def test_inventory_becomes_node_records(lab, c):
     out = c.cli("inventory", "import", lab.settings["LAB_INVENTORY"]).stdout
     assert "node4" in out
@@ -86,7 +64,7 @@ def test_a_failing_first_master_stops_everything(lab, c):
     assert not begun & {"etcd", "ucarp", "swarm", "fragile"}, "no other node has come to a service of the cluster"
     for node in ALL:
         assert c.lifecycle(node) == "Unallocated"
-        assert leftovers(lab, node) == {}
+        assert product.leftovers(lab, node) == {}
     c.rest("PATCH", "/v1/nodes/node1", {"spec": {"vars": {"fragile_fails": False}}}, status=200)
 
 
@@ -175,7 +153,7 @@ def plain_converge(lab, c):
 def test_worker_leaves_and_comes_back(lab, c):
     c.do("decommission", ["node4"])
     assert c.lifecycle("node4") == "Decommissioned"
-    assert leftovers(lab, "node4") == {}
+    assert product.leftovers(lab, "node4") == {}
     assert sorted(swarm_nodes(lab)) == MASTERS
     c.do("commission", ["node4"])
     assert swarm_nodes(lab)["node4"] == "Ready"
@@ -183,7 +161,7 @@ def test_worker_leaves_and_comes_back(lab, c):
 
 def test_master_leaves_and_comes_back(lab, c):
     c.do("decommission", ["node3"])
-    assert leftovers(lab, "node3") == {}
+    assert product.leftovers(lab, "node3") == {}
     assert etcd_members(lab) == ["node1", "node2"]
     assert sorted(swarm_nodes(lab)) == ["node1", "node2", "node4"]
     c.do("commission", ["node3"])
@@ -199,7 +177,7 @@ def test_a_failing_node_is_cleaned_and_says_why(lab, c):
     cause = [row for row in line.splitlines() if "told to break" in row]
     assert cause and all(word in cause[0] for word in ("node4", "fragile")), line
     assert c.lifecycle("node4") == "Unallocated"
-    assert leftovers(lab, "node4") == {}
+    assert product.leftovers(lab, "node4") == {}
     assert sorted(swarm_nodes(lab)) == MASTERS
     c.rest("PATCH", "/v1/nodes/node4", {"spec": {"vars": {"fragile_fails": False}}}, status=200)
     c.do("commission", ["node4"], host_group="service-worker")
@@ -232,9 +210,9 @@ def test_power_cut_of_the_controller(lab, c):
     c.until(lambda: "node4 line 1" in c.rest("GET", f"/v1/jobs/{job}/log"), 300)
     run = next(s["run"] for s in c.job(job)["stages"] if s["name"] == "site")
     c.kill()
-    for pid in processes_with(run):
+    for pid in product.processes_with(run):
         product.os.kill(pid, 9)
-    c.until(lambda: not processes_with(run), 10)
+    c.until(lambda: not product.processes_with(run), 10)
     c.start()
     result = c.wait(job)
     assert (result["state"], result["reason"]) == ("interrupted", "interrupted"), c.explain(result)
@@ -243,18 +221,6 @@ def test_power_cut_of_the_controller(lab, c):
     c.rest("PATCH", "/v1/nodes/node4", {"spec": {"vars": {"noise_chunks": 0}}}, status=200)
     c.do("commission", ["node4"], host_group="service-worker")
     assert c.conditions("node4") == set()
-
-
-def processes_with(text):
-    """Processes on the controller whose command line names a run."""
-    out = []
-    for path in product.pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if text in path.read_text() and int(path.parent.name) != product.os.getpid():
-                out.append(int(path.parent.name))
-        except OSError:
-            pass
-    return out
 
 
 def vip_holders(lab, nodes=MASTERS):
@@ -321,7 +287,7 @@ def test_a_dead_master_is_removed_through_a_survivor(lab, c):
 def test_leaving_and_coming_back_again(lab, c, nodes):
     c.do("decommission", nodes)
     for node in nodes:
-        assert leftovers(lab, node) == {}
+        assert product.leftovers(lab, node) == {}
         assert node not in swarm_nodes(lab) and node not in etcd_members(lab)
     for group in ("service-master", "service-worker"):
         members = [node for node in nodes if (node in MASTERS) == (group == "service-master")]

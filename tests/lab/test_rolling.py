@@ -12,13 +12,7 @@ import product
 ALL = ["node1", "node2", "node3", "node4"]
 
 
-@pytest.fixture(scope="module", name="lab")
-def running_lab(tmp_path_factory):
-    lab = product.Lab("rolling", tmp_path_factory.mktemp("lab"))
-    lab.run("down", check=False)
-    lab.up(4)
-    yield lab
-    lab.run("down")
+lab = product.running_lab("rolling")
 
 
 @pytest.fixture(scope="module", name="c")
@@ -119,13 +113,8 @@ def test_a_power_cut_of_the_controller_in_an_update(lab, c):
     c.until(lambda: any(s["name"] == "site" and s["state"] == "running" for s in c.job(job)["stages"]), 300, "the site stage")
     assert availability(lab, "node4") == "drain"
     c.kill()
-    for path in product.pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            mine = str(c.state).encode() in path.read_bytes()
-        except OSError:
-            continue
-        if mine:
-            os.kill(int(path.parent.name), signal.SIGKILL)
+    for pid in product.processes_with(str(c.state)):
+        os.kill(pid, signal.SIGKILL)
     c.start()
     ended = c.wait(job)
     assert ended["state"] == "interrupted" and [e["state"] for e in ended["undo"]] == ["undone"]

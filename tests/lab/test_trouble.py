@@ -4,18 +4,11 @@ the way on. In order: every test builds on the one before."""
 import pytest
 
 import product
-from test_product import leftovers, processes_with
 
 pytestmark = pytest.mark.full
 
 
-@pytest.fixture(scope="module", name="lab")
-def running_lab(tmp_path_factory):
-    lab = product.Lab("trouble", tmp_path_factory.mktemp("lab"))
-    lab.run("down", check=False)
-    lab.up(4)
-    yield lab
-    lab.run("down")
+lab = product.running_lab("trouble")
 
 
 @pytest.fixture(scope="module", name="c")
@@ -51,7 +44,7 @@ def comes_back(lab, c, node):
     assert c.lifecycle(node) == "Allocated" and c.conditions(node) == set()
     assert lab.sh(node, "dpkg --audit") == ""
     c.do("decommission", [node])
-    assert leftovers(lab, node) == {}
+    assert product.leftovers(lab, node) == {}
 
 
 @pytest.mark.parametrize("node,now", [("node4", True), ("node3", False)])
@@ -61,9 +54,9 @@ def test_cancel_in_the_middle_of_a_package_transaction(lab, c, node, now):
     ended = c.wait(job)
     assert ended["state"] == "cancelled", c.explain(ended)
     assert of_run(lab, node, run) == [], "nothing of it goes on behind the cleanup"
-    assert not processes_with(run)
+    assert not product.processes_with(run)
     assert [n["cleanup"] for n in ended["nodes"]] == ["cleaned"], c.explain(ended)
-    assert c.lifecycle(node) == "Unallocated" and leftovers(lab, node) == {}
+    assert c.lifecycle(node) == "Unallocated" and product.leftovers(lab, node) == {}
     comes_back(lab, c, node)
 
 
