@@ -91,6 +91,8 @@ fs::path default_playbooks() {
   return fs::exists(source / "site.yml", ec) ? source : fs::path("/usr/share/clusterctl/playbooks");
 }
 
+constexpr std::chrono::seconds kVersionWait{10};
+
 // "ansible-core 2.14.18", or an Error that says what to install.
 Result<std::string> ansible_version(const DaemonConfig& config) {
   std::map<std::string, std::string> env{
@@ -98,15 +100,18 @@ Result<std::string> ansible_version(const DaemonConfig& config) {
       {"LANG", "C.UTF-8"},
       {"HOME", "/root"}};
   for (const auto& [name, value] : config.ansible_env) env[name] = value;
-  const auto answer = run_process({{config.ansible_playbook, "--version"}, env, "/", false, -1, {}},
-                                  std::chrono::seconds(30));
+  const auto answer =
+      run_process({{config.ansible_playbook, "--version"}, env, "/", false, -1, {}}, kVersionWait);
   if (!answer)
     return fail(Code::kUnavailable, "no_ansible", answer.error().message,
                 "install ansible-core, or set ansible.playbook_program");
   const std::string first = split(answer->text, '\n').front();
   if (!answer->status.ok())
-    return fail(Code::kUnavailable, "no_ansible",
-                config.ansible_playbook + " --version failed: " + one_line(first));
+    return fail(
+        Code::kUnavailable, "no_ansible",
+        fmt::format("{} --version failed: {}", config.ansible_playbook,
+                    first.empty() ? fmt::format("no answer within {} s", kVersionWait.count())
+                                  : one_line(first)));
   const size_t open = first.find('['), close = first.find(']');
   return open == std::string::npos || close == std::string::npos
              ? first
@@ -132,12 +137,13 @@ class Daemon {
     if (auto ok = open_store(); !ok) return ok;
     if (auto ok = open_catalog(); !ok) return ok;
     if (auto ok = check_programs(); !ok) return ok;
-    auto version = ansible_version(config_);
-    if (!version) log::warn("{}", version.error().line());
-    about_ = {CLUSTERCTL_VERSION, version.value_or("not found"), config_.playbooks.string()};
     if (auto ok = notify::read_secrets(config_.receivers); !ok) return ok;
     if (auto ok = start_controller(); !ok) return ok;
     if (auto ok = start_notifier(); !ok) return ok;
+    // Jobs of the last daemon come first: nobody has to know the version to go on with them.
+    auto version = ansible_version(config_);
+    if (!version) log::warn("{}", version.error().line());
+    about_ = {CLUSTERCTL_VERSION, version.value_or("not found"), config_.playbooks.string()};
     return open_listeners();
   }
 
