@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/curl.h"
 #include "base/strings.h"
 
 namespace clusterctl::client {
@@ -15,6 +14,19 @@ namespace {
 
 constexpr int kPollMs = 100;
 constexpr size_t kMaxErrorBody = 4 << 20;
+
+struct EasyDelete {
+  void operator()(CURL* h) const { curl_easy_cleanup(h); }
+};
+struct MultiDelete {
+  void operator()(CURLM* h) const { curl_multi_cleanup(h); }
+};
+struct ListDelete {
+  void operator()(curl_slist* l) const { curl_slist_free_all(l); }
+};
+using Easy = std::unique_ptr<CURL, EasyDelete>;
+using Multi = std::unique_ptr<CURLM, MultiDelete>;
+using List = std::unique_ptr<curl_slist, ListDelete>;
 
 // One transfer: what the callbacks of libcurl write into.
 struct Transfer {
@@ -137,7 +149,7 @@ class CurlClient final : public RestClient {
     curl_easy_reset(h);
     t.handle = h;
     std::string body;
-    const CurlList headers = prepare(h, endpoint, request, t, body, keep_going != nullptr);
+    const List headers = prepare(h, endpoint, request, t, body, keep_going != nullptr);
     const auto [code, given_up] = run(h, keep_going);
     if (given_up || t.stopped) {
       t.stopped = true;
@@ -146,8 +158,8 @@ class CurlClient final : public RestClient {
     return judge(code, endpoint, t);
   }
 
-  CurlList prepare(CURL* h, const Endpoint& endpoint, const Request& request, Transfer& t,
-                   std::string& body, bool streaming) {
+  List prepare(CURL* h, const Endpoint& endpoint, const Request& request, Transfer& t,
+               std::string& body, bool streaming) {
     curl_easy_setopt(h, CURLOPT_URL, (endpoint.url + target(request)).c_str());
     if (!endpoint.socket.empty()) {
       curl_easy_setopt(h, CURLOPT_UNIX_SOCKET_PATH, endpoint.socket.c_str());
@@ -173,7 +185,7 @@ class CurlClient final : public RestClient {
     if (request.method != "GET") {
       curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, request.method.c_str());
     }
-    CurlList list;
+    List list;
     const auto add = [&list](const std::string& line) {
       list.reset(curl_slist_append(list.release(), line.c_str()));
     };
@@ -262,8 +274,8 @@ class CurlClient final : public RestClient {
 
   Settings settings_;
   size_t current_ = 0;
-  CurlMulti multi_;  // before easy_: a handle must go before the multi that holds its connection
-  CurlEasy easy_;
+  Multi multi_;  // before easy_: a handle must go before the multi that holds its connection
+  Easy easy_;
 };
 
 }  // namespace

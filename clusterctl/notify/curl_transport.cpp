@@ -6,21 +6,35 @@
 #include <algorithm>
 #include <map>
 
-#include "base/curl.h"
 #include "base/strings.h"
 #include "notify/transport.h"
 
 namespace clusterctl::notify {
 namespace {
 
+struct EasyDelete {
+  void operator()(CURL* h) const { curl_easy_cleanup(h); }
+};
+struct MultiDelete {
+  void operator()(CURLM* h) const { curl_multi_cleanup(h); }
+};
+struct ListDelete {
+  void operator()(curl_slist* l) const { curl_slist_free_all(l); }
+};
+
 size_t ignore_body(char*, size_t, size_t size, void*) {
   return size;
 }
 
+// Playbook runs must not inherit the connection.
+curl_socket_t open_socket(void*, curlsocktype, curl_sockaddr* address) {
+  return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
 struct Transfer {
   Post post;  // libcurl reads the body from here
-  CurlList headers;
-  CurlEasy easy;
+  std::unique_ptr<curl_slist, ListDelete> headers;
+  std::unique_ptr<CURL, EasyDelete> easy;
   char error[CURL_ERROR_SIZE] = {};
 };
 
@@ -84,7 +98,7 @@ class CurlTransport final : public Transport {
     curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(t.post.body.size()));
     curl_easy_setopt(h, CURLOPT_POSTFIELDS, t.post.body.c_str());
     curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, ignore_body);
-    curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, open_curl_socket);
+    curl_easy_setopt(h, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(h, CURLOPT_ERRORBUFFER, t.error);
   }
 
@@ -111,7 +125,7 @@ class CurlTransport final : public Transport {
   }
 
   const TransportOptions options_;
-  CurlMulti multi_;
+  std::unique_ptr<CURLM, MultiDelete> multi_;
   std::map<CURL*, std::unique_ptr<Transfer>> transfers_;
   std::vector<Outcome> failed_;  // before they began
 };
