@@ -1,5 +1,6 @@
 // The cluster as a whole.
 #include "api/resources.h"
+#include "controller/cluster_views.h"
 #include "controller/views.h"
 
 namespace clusterctl::api {
@@ -32,6 +33,12 @@ void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* n
                            {"accept_policy", cluster.accept_policy},
                            {"max_unavailable", cluster.max_unavailable},
                            {"host_groups", c.catalog().host_group_names()}});
+  });
+  router.get("/v1/managers", [&c](const Request&) -> Result<Response> {
+    return Response::json(controller::managers_view(*c.state(), c.catalog()));
+  });
+  router.get("/v1/services", [&c](const Request&) -> Result<Response> {
+    return Response::json(controller::services_view(*c.state(), c.catalog()));
   });
   router.get("/v1/inventory", [&c](const Request&) -> Result<Response> {
     return Response::json(

@@ -88,6 +88,8 @@ Noun node_noun();
 Noun job_noun();
 Noun global_noun();
 Noun inventory_noun();
+Noun manager_noun();
+Noun cluster_noun();
 CommandPtr make_status();
 CommandPtr make_version();
 CommandPtr make_events();

@@ -217,6 +217,8 @@ Noun node_noun() {
        {"check", "commission", "verify", "drain", "activate", "update", "decommission"}) {
     noun.commands.push_back(make_node_work(kind));
   }
+  noun.commands.push_back(make_node_maintenance());
+  noun.commands.push_back(make_node_reboot());
   noun.commands.push_back(make_node_label());
   noun.commands.push_back(std::make_unique<NodeAcceptance>(
       "accept", "accepted", "Let nodes that wait for it belong to the fleet"));

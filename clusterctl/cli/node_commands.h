@@ -13,6 +13,8 @@ CommandPtr make_node_inspect();
 CommandPtr make_node_get();  // contiv's spelling: a list, or one node
 CommandPtr make_node_rm();
 CommandPtr make_node_label();
+CommandPtr make_node_maintenance();  // enter, exit
+CommandPtr make_node_reboot();
 CommandPtr make_node_work(const std::string& kind);  // a kind of job
 
 }  // namespace clusterctl::cli

@@ -76,6 +76,7 @@ void Controller::schedule(std::stop_token stop) {
       if (stop.stop_requested()) return;
       check_limits();
       expire_secrets();
+      note_overdue();
       if (!dirty_ && ended_.empty()) continue;
       dirty_ = false;
       ended.swap(ended_);

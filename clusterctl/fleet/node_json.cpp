@@ -139,6 +139,18 @@ Hardware read_hardware(Reader& r, const Json& o) {
   return h;
 }
 
+Maintenance read_maintenance(Reader& r, const Json& o) {
+  Maintenance m;
+  m.kind = r.text(o, "kind");
+  m.reason = r.text(o, "reason");
+  m.owner = r.text(o, "owner");
+  m.job = r.text(o, "job");
+  m.since = r.time(o, "since").value_or(Time{});
+  m.until = r.time(o, "until");
+  m.before = r.word_of(o, "availability_before", m.before);
+  return m;
+}
+
 NodeStatus read_status(Reader& r, const Json& o) {
   NodeStatus s;
   s.lifecycle = r.word_of(o, "lifecycle", s.lifecycle);
@@ -157,6 +169,8 @@ NodeStatus read_status(Reader& r, const Json& o) {
     s.conditions.push_back({r.text(c, "type"), r.text(c, "reason"), r.text(c, "job"),
                             r.time(c, "since").value_or(Time{})});
   }
+  if (o.contains("maintenance") && !o["maintenance"].is_null())
+    s.maintenance = read_maintenance(r, r.object(o, "maintenance"));
   s.fence_runs = r.texts(o, "fence_runs");
   return s;
 }
@@ -202,6 +216,16 @@ Json to_json(const Applied& a) {
           {"vars_fingerprint", a.vars_fingerprint}};
 }
 
+Json to_json(const Maintenance& m) {
+  return {{"kind", m.kind},
+          {"reason", m.reason},
+          {"owner", m.owner},
+          {"job", m.job},
+          {"since", format_time(m.since)},
+          {"until", time_json(m.until)},
+          {"availability_before", word(m.before)}};
+}
+
 Json to_json(const Condition& c) {
   return {{"type", c.type}, {"reason", c.reason}, {"job", c.job}, {"since", format_time(c.since)}};
 }
@@ -237,6 +261,7 @@ Json to_json(const NodeStatus& s) {
           {"services", std::move(services)},
           {"hardware", s.hardware ? to_json(*s.hardware) : Json()},
           {"conditions", std::move(conditions)},
+          {"maintenance", s.maintenance ? to_json(*s.maintenance) : Json()},
           {"fence_runs", s.fence_runs}};
 }
 

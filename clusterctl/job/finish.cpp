@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 
+#include "fleet/conditions.h"
 #include "job/causes.h"
 #include "job/rolling.h"
+#include "job/stay.h"
 #include "job/undo.h"
 #include "plan/plan.h"
 
@@ -29,6 +31,13 @@ constexpr std::array kKinds{
     KindRow{"decommission", Event::kDecommission, Event::kDecommissioned,
             Event::kDecommissionFailed, Event::kDecommissionUntouched, "NotCleaned"},
     KindRow{"update", Event::kMaintain, Event::kMaintained, Event::kMaintenanceFailed,
+            Event::kMaintenanceUntouched, "", true},
+    // What these mean for a node is in stay.cpp.
+    KindRow{"maintenance-enter", Event::kMaintain, Event::kMaintain, Event::kMaintenanceUntouched,
+            Event::kMaintenanceUntouched, "", true},
+    KindRow{"maintenance-exit", Event::kMaintain, Event::kMaintained, Event::kMaintenanceFailed,
+            Event::kMaintenanceFailed, "", true},
+    KindRow{"reboot", Event::kMaintain, Event::kMaintained, Event::kMaintenanceFailed,
             Event::kMaintenanceUntouched, "", true},
 };
 
@@ -176,6 +185,7 @@ class Finish {
     const KindRow* kind = row(job_.kind);
     const bool done = n.state == OutcomeState::kSucceeded;
     if (sets_availability(job_.kind)) return scheduled(n);
+    if (is_stay(job_.kind)) return stay_change(job_, n, fleet_.nodes.at(n.node), now_);
     if (!kind) return observed(n);
     if (!kind->rolling) return done ? success(n, *kind) : failure(n, *kind);
     if (done && fleet_.nodes.at(n.node).status.lifecycle != fleet::Lifecycle::kMaintenance)
@@ -212,7 +222,9 @@ class Finish {
   NodeChange success(const NodeOutcome& n, const KindRow& kind) const {
     NodeChange change;
     change.id = n.node;
-    change.event = kind.success;
+    // What somebody has taken into maintenance stays there, also when it was updated meanwhile.
+    const bool stays = kind.rolling && fleet_.nodes.at(n.node).status.maintenance;
+    if (!stays) change.event = kind.success;
     change.clear_conditions = {"Dirty",      "Failed", "Interrupted", "NeedsVerification",
                                "NotCleaned", "Pending"};
     if (job_.kind != "decommission") {
@@ -221,6 +233,8 @@ class Finish {
     } else {
       change.applied = std::optional<fleet::Applied>();
       change.clear_services = true;
+      change.maintenance = std::optional<fleet::Maintenance>();
+      change.clear_conditions.emplace_back(fleet::condition::kMaintenanceOverdue);
       // Removed through a survivor, never seen again: it must not be trusted when it comes back.
       if (job_.request.force && !cleaned_itself(n.node)) {
         std::erase(change.clear_conditions, "NotCleaned");
@@ -286,11 +300,15 @@ class Finish {
   void add_ledger_marks(const NodeOutcome& n, NodeChange& change) const {
     for (const UndoEntry& e : job_.ledger) {
       if (e.node != n.node || e.state != UndoState::kFailed) continue;
+      const std::string way =
+          is_stay(job_.kind)
+              ? fmt::format("`clusterctl node maintenance enter {0}` and `exit` set it", n.name)
+              : fmt::format("`clusterctl node {} {}` sets it",
+                            e.from == "drain" ? "drain" : "activate", n.name);
       change.set_conditions.push_back(
           {"NeedsVerification",
-           fmt::format("its {} may be {} still and could not be put back to {}: `clusterctl node "
-                       "{} {}` sets it",
-                       e.what, e.to, e.from, e.from == "drain" ? "drain" : "activate", n.name),
+           fmt::format("its {} may be {} still and could not be put back to {}: {}", e.what, e.to,
+                       e.from, way),
            job_.id, now_});
     }
   }

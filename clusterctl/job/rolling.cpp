@@ -7,6 +7,7 @@
 
 #include "job/causes.h"
 #include "job/finish.h"
+#include "job/stay.h"
 #include "plan/plan.h"
 
 namespace clusterctl::job {
@@ -20,7 +21,7 @@ bool has_failed(const NodeOutcome& n) {
 std::vector<std::string> nodes_of(const Job& job, int batch) {
   std::vector<std::string> out;
   for (const StageStatus& s : job.stages) {
-    if (s.def.batch != batch || s.def.name != "site") continue;
+    if (s.def.batch != batch || (s.def.name != "site" && s.def.name != "reboot")) continue;
     for (const std::string& id : s.def.nodes) {
       const NodeOutcome* n = job.outcome(id);
       if (n && !has_failed(*n)) out.push_back(id);
@@ -71,7 +72,10 @@ std::optional<Stop> too_many_failures(const Job& job) {
       : first->stage == "check" ? "check_failed"
                                 : "node_failed",
       cause_line(*first) + (changed ? "" : "; nothing was changed"),
-      changed ? "`clusterctl node update` with the same nodes goes on when the cause is gone" : ""};
+      changed
+          ? fmt::format("`clusterctl node {}` with the same nodes goes on when the cause is gone",
+                        plan::command_words(job.kind))
+          : ""};
 }
 
 }  // namespace
@@ -118,7 +122,7 @@ std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::S
 }
 
 std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
-                                    const fleet::Snapshot& fleet) {
+                                    const fleet::Snapshot& fleet, Time now) {
   std::vector<NodeChange> out;
   if (stage.def.batch == 0 || stage.def.name == "observe") return out;
   for (const std::string& id : stage.nodes) {
@@ -130,6 +134,7 @@ std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
     out.emplace_back();
     out.back().id = id;
     out.back().event = fleet::Event::kMaintain;
+    if (is_stay(job.kind)) out.back().maintenance = begin_stay(job, node->second, now);
   }
   return out;
 }
@@ -138,12 +143,13 @@ std::vector<NodeChange> finish_batches(Job& job, const fleet::Snapshot& fleet,
                                        const catalog::Catalog& catalog) {
   std::vector<NodeChange> out;
   if (!job.reason.empty()) return out;
+  const std::string_view aim = job.kind == "maintenance-enter" ? "drain" : "verify";
   std::set<int> open;
   for (const StageStatus& s : job.stages) {
     if (!is_final(s.state)) open.insert(s.def.batch);
   }
   for (const StageStatus& s : job.stages) {
-    if (s.def.batch == 0 || s.def.name != "verify" || open.count(s.def.batch)) continue;
+    if (s.def.batch == 0 || s.def.name != aim || open.count(s.def.batch)) continue;
     for (const std::string& id : s.nodes) {
       NodeOutcome* n = job.outcome(id);
       const bool done = n && n->begun && n->state == OutcomeState::kRunning;

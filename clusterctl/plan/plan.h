@@ -41,12 +41,19 @@ struct Request {
   int max_failures = 1;         // update: stops before the next batch when so many have failed
   std::string drain = "auto";   // update: "auto", "always", "never"
   std::optional<int> deadline;  // drain, update: seconds a drain may take; else the role's default
+  // maintenance-enter, reboot: why and for whom; maintenance-enter: when it should be over.
+  std::string reason, owner;
+  std::optional<Time> until;
+  std::optional<std::chrono::seconds> lasts;  // the same, counted from when it begins
 };
 Result<Request> parse_request(const Json& body);
 Json to_json(const Request& request);
 
-inline const std::vector<std::string> kKinds{"commission", "decommission", "check",    "verify",
-                                             "observe",    "drain",        "activate", "update"};
+inline const std::vector<std::string> kKinds{
+    "commission",       "decommission", "check",
+    "verify",           "observe",      "drain",
+    "activate",         "update",       "maintenance-enter",
+    "maintenance-exit", "reboot"};
 
 // A member that will never answer, with the ids by which it is removed.
 struct Lost {
@@ -70,7 +77,8 @@ struct RunVars {
 
 struct Stage {
   std::string name;                // "check", "observe", "site", "verify", "cleanup", "forget",
-                                   // "drain", "activate", "restore", "undo"
+                                   // "drain", "activate", "restore", "undo", "pause", "handover",
+                                   // "reboot", "takeback", "return"
   std::string playbook;            // "site.yml"
   std::vector<std::string> nodes;  // target ids, in the order of work
   std::vector<std::string> peers;  // ids of commissioned managers that go along as data
@@ -81,6 +89,8 @@ struct Stage {
   // What the run makes the scheduler's availability of its targets, by node id: done through a
   // manager, so the targets themselves need not answer.
   std::map<std::string, fleet::Availability> availability;
+  // A handover: may services that move by themselves (catalog `hands_over`) come to its targets?
+  std::optional<bool> in_service;
   bool restores = false;  // it puts back what the job's undo ledger holds
   int batch = 0;  // rolling work: stages of one number belong together; before each number a gate
 };
@@ -146,6 +156,16 @@ Stage availability_stage(const fleet::Snapshot& snapshot, const catalog::Catalog
                          const std::string& name,
                          const std::map<std::string, fleet::Availability>& availability,
                          const std::set<std::string>& not_through = {});
+
+// The services of these nodes (ids) that move by themselves go to other nodes, or may come back.
+Stage handover_stage(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                     const std::string& name, const std::set<std::string>& nodes, bool in_service);
+
+// What a node gets back when its stay out of service is over.
+fleet::Availability availability_before(const fleet::Node& node);
+
+// "maintenance enter" for "maintenance-enter": the kind as the command line says it.
+std::string command_words(std::string_view kind);
 
 // What the scheduler was last known to have for this node: verified, else wanted.
 fleet::Availability last_availability(const fleet::Node& node);

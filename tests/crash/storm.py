@@ -27,8 +27,8 @@ WORKERS = ["w%d" % n for n in range(1, 9)]
 KINDS = {
     "Unallocated": ["commission", "commission", "check"],
     "Decommissioned": ["commission", "commission", "check"],
-    "Allocated": ["decommission", "update", "drain", "activate", "verify"],
-    "Maintenance": ["update", "decommission"],
+    "Allocated": ["decommission", "update", "drain", "activate", "verify", "maintenance-enter", "reboot"],
+    "Maintenance": ["update", "decommission", "maintenance-exit", "maintenance-exit", "reboot"],
     "Cancelled": ["decommission"],
 }
 GROUPS = {"m": "service-master", "w": "service-worker"}
@@ -183,7 +183,7 @@ class Storm:
                 marks = {c["type"] for c in self.daemon.node(name)["status"]["conditions"]}
                 if lifecycle == "Allocated" and not marks & {"Failed", "Interrupted", "NeedsVerification"}:
                     break
-                kind = {"Allocated": "update" if attempt else "verify", "Maintenance": "update", "Cancelled": "decommission"}.get(
+                kind = {"Allocated": "update" if attempt else "verify", "Maintenance": "maintenance-exit" if attempt % 2 == 0 else "update", "Cancelled": "decommission"}.get(
                     lifecycle, "commission")
                 group = {"host_group": GROUPS[name[0]]} if kind == "commission" else {}
                 answer = self.daemon.send("POST", "/v1/jobs", dict(group, kind=kind, nodes=[name], allow_outage=kind == "update"))
