@@ -61,21 +61,23 @@ void split(Job& job, int batch, const std::set<std::string>& first,
   job.stages = std::move(out);
 }
 
+std::string way_on(const Job& job, const NodeOutcome& first) {
+  if (is_stay(job.kind) && !first.hint.empty()) return first.hint;
+  return fmt::format("`clusterctl node {}` with the same nodes goes on when the cause is gone",
+                     plan::command_words(job.kind));
+}
+
 std::optional<Stop> too_many_failures(const Job& job) {
   const auto failed = std::count_if(job.nodes.begin(), job.nodes.end(), has_failed);
   if (failed == 0 || failed < job.request.max_failures) return std::nullopt;
   const auto first = std::find_if(job.nodes.begin(), job.nodes.end(), has_failed);
   const bool changed = std::any_of(job.nodes.begin(), job.nodes.end(),
                                    [](const NodeOutcome& n) { return n.touched; });
-  return Stop{
-      changed                   ? "node_failed"
-      : first->stage == "check" ? "check_failed"
-                                : "node_failed",
-      cause_line(*first) + (changed ? "" : "; nothing was changed"),
-      changed
-          ? fmt::format("`clusterctl node {}` with the same nodes goes on when the cause is gone",
-                        plan::command_words(job.kind))
-          : ""};
+  return Stop{changed                   ? "node_failed"
+              : first->stage == "check" ? "check_failed"
+                                        : "node_failed",
+              cause_line(*first) + (changed ? "" : "; nothing was changed"),
+              changed ? way_on(job, *first) : ""};
 }
 
 }  // namespace

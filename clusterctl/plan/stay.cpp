@@ -236,7 +236,7 @@ Stage Leaving::observe() const {
                         ? Json::object()
                         : effective_vars(context_.snapshot(), context_.catalog(), *managers[0],
                                          managers[0]->status.applied->host_group);
-  return context_.stage("observe", managers, context_.run_vars(managers, context_.peer({}), vars));
+  return context_.stage("observe", managers, context_.run_vars(managers, nullptr, vars));
 }
 
 Stage handover_stage(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,

@@ -246,7 +246,7 @@ def test_exit_of_a_node_that_is_not_well_says_why_and_changes_nothing(cluster):
     ok(cluster.cli("node", "maintenance", "enter", "m1"))
     cluster.double.orders(verify="unhealthy:m1:etcd:disk is slow")
     done = cluster.cli("node", "maintenance", "exit", "m1")
-    assert done.returncode == 1 and "m1: etcd: verify: disk is slow" in done.stderr
+    assert done.returncode == 1 and "m1: Report unhealthy services: etcd: disk is slow" in done.stderr
     out_of_service(cluster, "m1")
     assert aside(cluster, "m1") and "Failed" in conditions(cluster, "m1")
     cluster.double.orders()
@@ -313,7 +313,6 @@ def test_a_node_that_does_not_come_back_stays_out(workers):
     workers.double.orders(reboot="no-return:w1")
     done = workers.cli("node", "reboot", "w1", "w2")
     assert done.returncode == 1
-    assert "w1: base: reboot" in done.stderr or "w1:" in done.stderr
     assert "did not come back within" in done.stderr and "clusterctl node maintenance exit w1" in done.stderr
     out_of_service(workers, "w1")
     assert "Failed" in conditions(workers, "w1") and workers.node("w1")["status"]["presence"] == "Disappeared"

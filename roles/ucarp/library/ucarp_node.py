@@ -295,7 +295,7 @@ class Node(object):
             else:
                 os.unlink(ASIDE)
             self.changes.append("stepped aside" if aside else "takes part again")
-        elif self.skewed() == aside:
+        if self.skewed() == aside or (aside and self.p["alone"]):
             return
         code, _out, error = self.module.run_command(["systemctl", "restart", UNITS[0]])
         if code != 0:
@@ -306,7 +306,7 @@ class Node(object):
         pid = self.unit(UNITS[0]).get("MainPID", "0")
         given = [word for word in read("/proc/%s/cmdline" % pid).split("\0") if word.startswith("--advskew=")]
         try:
-            return bool(given) and int(given[0].split("=")[1]) >= json.loads(read(CONFIG) or "{}").get("skew_demoted", 240)
+            return bool(given) and int(given[0].split("=")[1]) >= int(json.loads(read(CONFIG) or "{}").get("skew_demoted", 240))
         except ValueError:
             return False
 
