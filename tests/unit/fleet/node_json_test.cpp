@@ -43,6 +43,8 @@ Node full_node() {
   n.status.hardware = Hardware{"Cisco", "UCSB",   "S1",  "u",  "m", "b-series", "debian",
                                "12",    "x86_64", "6.1", "n1", 8,   16000};
   n.status.conditions = {{"Dirty", "left", "job1", at(3)}, {"Failed", "x", "job2", at(4)}};
+  n.status.maintenance = Maintenance{"maintenance-enter", "new memory", "ann", "job3", at(6), at(7),
+                                     Availability::kPause};
   n.status.fence_runs = {"run1", "run2"};
   return n;
 }
