@@ -84,6 +84,14 @@ bool opens_batch(const Job& job, const StageStatus& stage) {
   return &*first == &stage;
 }
 
+bool completes_batch(const Job& job, const StageStatus& stage) {
+  if (stage.def.batch == 0 || stage.def.name != "verify") return false;
+  return std::all_of(job.stages.begin(), job.stages.end(), [&](const StageStatus& s) {
+    return s.def.batch != stage.def.batch || &s >= &stage || s.state == StageState::kSucceeded ||
+           s.state == StageState::kFailed;
+  });
+}
+
 std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::Snapshot& fleet,
                               const catalog::Catalog& catalog) {
   if (auto stop = too_many_failures(job)) return stop;
