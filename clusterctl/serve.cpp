@@ -20,10 +20,12 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/strings.h"
+#include "base/this_host.h"
 #include "controller/controller.h"
 #include "controller/log_keeper.h"
 #include "controller/notices.h"
 #include "daemon_config.h"
+#include "fleet/patterns.h"
 #include "notify/notify_thread.h"
 #include "run/runs.h"
 #include "store/store.h"
@@ -235,6 +237,9 @@ class Daemon {
     options.cluster_name = config_.cluster_name;
     options.max_parallel_runs = config_.max_parallel_runs;
     options.keep_jobs = static_cast<size_t>(config_.keep_jobs);
+    options.own_host.machine_id = this_machine_id();
+    for (const std::string& name : this_host_names())
+      options.own_host.addresses.insert(fleet::canonical_addr(name));
     auto hints = read_hints();
     if (!hints) return fail(hints.error());
     options.run_defaults = {config_.ssh_user, config_.ssh_private_key, pki.string(),

@@ -36,7 +36,7 @@ Event node_event(std::string type, const fleet::Node& node, std::string message)
 Controller::Controller(Deps deps)
     : deps_(std::move(deps)),
       secret_names_(deps_.variables.no_log),
-      writer_(deps_.store, deps_.clock, events_) {}
+      writer_(deps_.store, deps_.clock, events_, deps_.settings.own_host) {}
 
 Controller::~Controller() {
   stop();

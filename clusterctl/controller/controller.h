@@ -33,6 +33,7 @@ struct Settings {
   int max_parallel_runs = 2;  // urgent jobs (job/locks.h) do not count
   size_t keep_jobs = 500;     // ended jobs kept, with their logs
   job::RunDefaults run_defaults;
+  fleet::OwnHost own_host;                      // the machine it runs on; empty: nobody asked
   std::chrono::milliseconds store_retry{1000};  // after the store refused a step
 };
 

@@ -98,11 +98,20 @@ class SetAvailability {
                                     managers[0]->name),
                   ""});
     }
+    if (to_ == Availability::kDrain) check_workers();
     if (to_ == Availability::kDrain && !context_.others_take_work(ids_of(targets_))) {
       plan_.warnings.push_back(
           {"no_place", "no active node is left: what runs on the drained ones has nowhere to go",
            "`clusterctl node activate NAME` makes a place", ""});
     }
+  }
+
+  void check_workers() {
+    std::vector<std::string> ids;
+    for (const Node* node : targets_) ids.push_back(node->id);
+    const Budget left = budget_for(context_.snapshot(), context_.catalog(),
+                                   context_.request().max_unavailable, ids);
+    if (!left.fits()) problems_.add(Code::kConflict, over_budget(left, context_.snapshot()));
   }
 
   void fill() {

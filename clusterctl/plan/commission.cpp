@@ -10,6 +10,7 @@
 #include "fleet/lifecycle.h"
 #include "fleet/patterns.h"
 #include "fleet/placement.h"
+#include "fleet/placement_registry.h"
 #include "fleet/words.h"
 #include "plan/context.h"
 
@@ -133,13 +134,17 @@ void Commission::add_candidate(const Node& node) {
   }
   // What the node was given for another group says nothing about this one.
   const bool own = node.spec.host_group.empty() || node.spec.host_group == c.host_group;
-  const auto& given =
-      !request_.capabilities.empty() || !own ? request_.capabilities : node.spec.capabilities;
+  c.group_manages = catalog_.host_group(c.host_group)->manager;
+  c.vars = effective_vars(context_.snapshot(), catalog_, node, c.host_group, request_.vars);
+  Json own_vars = node.spec.vars;
+  for (const auto& [name, value] : request_.vars.items()) own_vars[name] = value;
+  const auto given = fleet::with_variable_forms(
+      node, !request_.capabilities.empty() || !own ? request_.capabilities : node.spec.capabilities,
+      catalog_.capabilities_for(c.host_group, {}), c.vars, own_vars);
   plan_.changes[node.id] = {c.host_group, given,
                             request_.availability.value_or(node.spec.availability)};
   c.capabilities = catalog_.capabilities_for(c.host_group, given);
   c.role = catalog_.role(c.host_group, c.capabilities);
-  c.vars = effective_vars(context_.snapshot(), catalog_, node, c.host_group, request_.vars);
   c.services = catalog_.services_for(c.host_group, c.capabilities, c.vars);
   add_catalog_facts(c);
   candidates_.push_back(std::move(c));
@@ -165,8 +170,11 @@ void Commission::add_catalog_facts(Candidate& c) const {
     const catalog::Service& s = *catalog_.service(name);
     for (const std::string& need : catalog_.needs_of(s, c.vars)) c.needs.emplace_back(name, need);
     for (const std::string& other : s.forbids) c.forbids.emplace_back(name, other);
-    for (const auto& [variable, port] : s.ports)
-      c.ports.push_back({name, variable, port_of(c.vars, variable, port)});
+    for (const auto& [variable, port] : s.ports) {
+      const auto only = s.port_roles.find(variable);
+      if (only == s.port_roles.end() || only->second == c.role)
+        c.ports.push_back({name, variable, port_of(c.vars, variable, port)});
+    }
     if (!s.version_variable.empty()) c.version_variables.emplace_back(name, s.version_variable);
     c.memory_mb += s.memory_mb;
   }
@@ -184,6 +192,11 @@ void Commission::order() {
   }
   std::stable_partition(candidates_.begin(), candidates_.end(),
                         [](const Candidate& c) { return c.role == Role::kManager; });
+  // Who is named as the first manager begins the cluster, if there is none.
+  std::stable_partition(candidates_.begin(), candidates_.end(), [](const Candidate& c) {
+    const auto name = c.vars.find("ucp_bootstrap_node_name");
+    return c.role == Role::kManager && name != c.vars.end() && *name == c.node->name;
+  });
   targets_.clear();
   for (const Candidate& c : candidates_) {
     targets_.push_back(c.node);
@@ -265,6 +278,23 @@ void Commission::check_unfinished() {
 
 void Commission::check_rules() {
   fleet::Placement placement{&context_.snapshot(), candidates_, staying_, peer_};
+  placement.own_host_meant = request_.controller_host;
+  const auto members = catalog_.quorum_services();
+  placement.member_services = {members.begin(), members.end()};
+  placement.registry_services = catalog_.services_of_capabilities("dtr-");
+  for (const catalog::Service& s : catalog_.services()) {
+    if (s.when.count("service_vip")) placement.vip_services.insert(s.name);
+  }
+  const auto targets = ids_of(targets_);
+  for (const Node* node : context_.commissioned(targets)) {
+    if (!node->status.applied) continue;
+    const bool matters = fleet::is_registry(node->status.applied->capabilities) ||
+                         role_of(catalog_, *node) == Role::kManager;
+    if (matters) {
+      placement.standing.push_back({node, effective_vars(context_.snapshot(), catalog_, *node,
+                                                         node->status.applied->host_group)});
+    }
+  }
   fleet::Findings findings = check_placement(placement);
   for (const Problem& p : findings.problems.list()) problems_.add(Code::kRefused, p);
   plan_.warnings.insert(plan_.warnings.end(), findings.warnings.begin(), findings.warnings.end());
