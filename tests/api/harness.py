@@ -16,6 +16,7 @@ import yaml
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("CLUSTERCTL_BIN", TOP / "build/bin/clusterctl"))
 DOUBLE = TOP / "tests/doubles/ansible-playbook"
+OWN_ADDRESSES = subprocess.run(["hostname", "-I"], capture_output=True, text=True).stdout.split()
 FINAL = ("succeeded", "failed", "cancelled", "interrupted")
 
 
@@ -250,6 +251,8 @@ class Daemon:
     def add(self, name, host_group="", addr=None, **spec):
         if addr is None:
             self.addresses = getattr(self, "addresses", 0) + 1
+            while "192.0.2.%d" % self.addresses in OWN_ADDRESSES:  # this machine is never commissioned by accident
+                self.addresses += 1
             addr = "192.0.2.%d" % self.addresses
         return self.send("POST", "/v1/nodes", {"name": name, "spec": dict(spec, addr=addr, host_group=host_group)}).ok(201)
 

@@ -57,7 +57,7 @@ class ModelTest : public testing::Test {
     names_.clear();
     start();
     model_->vip = !one_in(6);
-    if (model_->vip) EXPECT_TRUE(controller_->set_globals({{"service_vip", "10.0.0.100"}}, true));
+    if (model_->vip) set_vip();
     const int managers = 1 + any(5), workers = any(5);
     for (int i = 1; i <= managers; ++i) add("m" + std::to_string(i), i, true);
     for (int i = 1; i <= workers; ++i) add("w" + std::to_string(i), 10 + i, false);
@@ -73,6 +73,10 @@ class ModelTest : public testing::Test {
     names_.push_back(name);
     world_->machines[name] = {};
     model_->nodes[name].manager = manager;
+  }
+  void set_vip() {
+    EXPECT_TRUE(controller_->set_globals({{"service_vip", "10.0.0.100"}}, true));
+    model_->vip = true;
   }
   void start() {
     Settings settings;
@@ -245,7 +249,9 @@ class ModelTest : public testing::Test {
       Names codes;
       for (const Problem& p : answer.refused->problems) codes.push_back(p.code);
       for (const std::string& code : codes) ++codes_[code];
-      if (sure) EXPECT_THAT(codes, testing::Contains(expected)) << tell(r, answer);
+      if (sure) {
+        EXPECT_THAT(codes, testing::Contains(expected)) << tell(r, answer);
+      }
       EXPECT_EQ(controller_->fleet()->nodes, nodes_before) << "a refusal changes nothing: " << r;
       EXPECT_EQ(world_->runs(), runs_before) << "a refusal starts nothing: " << r;
     } else {
@@ -376,10 +382,7 @@ class ModelTest : public testing::Test {
         if (r["kind"] == "update") r["allow_outage"] = true;
         if (r["kind"] == "update") r["max_unavailable"] = "100%";
         if (r["kind"] != "update") r["force"] = true;
-        if (!model_->vip) {
-          EXPECT_TRUE(controller_->set_globals({{"service_vip", "10.0.0.100"}}, true));
-          model_->vip = true;
-        }
+        if (!model_->vip) set_vip();
         stuck_[name] = tell(r, ask(r));
         look();
       }
