@@ -9,6 +9,7 @@
 #include "job/evaluate.h"
 #include "job/fence.h"
 #include "job/finish.h"
+#include "job/own_host.h"
 #include "job/rolling.h"
 #include "job/run_input.h"
 #include "job/undo.h"
@@ -172,6 +173,7 @@ bool Stepper::conclude(StageStatus& stage, const run::RunState& state,
   StageOutcome outcome =
       evaluate(stage, *fleet, result, state, run::output_tail(c_.runs.dir(stage.run)), now,
                c_.defaults.hints.get());
+  refuse_own_host(job_, stage, *fleet, outcome);
   stage.state = outcome.state;
   stage.ended = now;
 

@@ -170,6 +170,11 @@ Stage availability_stage(const fleet::Snapshot& snapshot, const catalog::Catalog
                                                       managers[0]->status.applied->host_group);
   Stage out = context.stage(name, nodes, context.run_vars(managers, context.peer(except), vars));
   out.playbook = "availability.yml";
+  // Where every manager is a target they are asked through each other: only through those that
+  // answer.
+  std::erase_if(out.vars.managers, [&](const std::string& name) {
+    return snapshot.by_name(name)->status.presence == fleet::Presence::kDisappeared;
+  });
   out.availability = availability;
   return out;
 }

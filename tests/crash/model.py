@@ -136,8 +136,7 @@ class Model:
             if request["kind"] == "commission":
                 self.inside.add(name)
             elif request["kind"] == "decommission":
-                self.inside.discard(name)
-                self.drained.discard(name)
+                self.inside.discard(name)  # what is wanted of its availability stays, should it come back
                 self.was[name] = "Decommissioned"
             elif request["kind"] == "drain":
                 self.drained.add(name)
@@ -171,6 +170,8 @@ class Trial:
         pool = [n for n in NAMES if (n in self.model.inside) == (kind != "commission")]
         if self.dice.random() < 0.15 or not pool:
             pool = NAMES
+        if kind in ("drain", "activate"):  # the stand-in of Ansible needs the node itself
+            pool = self.model.answering(pool) or ["m1"]
         request = {"kind": kind, "nodes": self.dice.sample(pool, min(len(pool), self.dice.choice([1, 1, 1, 2, 3])))}
         if kind == "decommission" and self.dice.random() < 0.05:
             request["nodes"] = sorted(self.model.inside) or request["nodes"]

@@ -201,11 +201,15 @@ class World final : public run::Runs {
       const auto it = w_.machines.find(name);
       return it != w_.machines.end() && it->second.up;
     }
-    // A change in the scheduler goes through a manager; the target need not answer.
+    // A change in the scheduler goes through a manager, the given one or the first other one that
+    // is named; the target need not answer.
     bool reach(const std::string& host) const {
       if (!scheduling()) return is_up(host);
-      const std::string peer = var("clusterctl_peer");
-      return peer.empty() ? is_up(host) : is_up(peer);
+      auto ways = names("clusterctl_managers");
+      if (const std::string peer = var("clusterctl_peer"); !peer.empty())
+        ways.insert(ways.begin(), peer);
+      std::erase(ways, host);
+      return is_up(ways.empty() ? host : ways[0]);
     }
     std::optional<Fault> take_fault(const std::string& host) {
       for (auto it = w_.faults.begin(); it != w_.faults.end(); ++it) {

@@ -40,6 +40,14 @@ TEST_F(PlanTest, TheOnlyManagerIsDrainedThroughItself) {
   EXPECT_EQ(p.quorum.size(), 0U) << "no majority is asked";
 }
 
+TEST_F(PlanTest, ManagersThatAreAllTargetsAreAskedThroughThoseThatAnswer) {
+  three_managers_one_worker();
+  fleet_["m1"].status.presence = Presence::kDisappeared;
+  const Plan p = accepted(drain({"m1", "m2", "m3"}));
+  EXPECT_EQ(p.stages[0].vars.peer, "");
+  EXPECT_EQ(p.stages[0].vars.managers, (Names{"m2", "m3"}));
+}
+
 TEST_F(PlanTest, NobodyIsLeftToTakeTheWork) {
   three_managers_one_worker();
   const Plan p = accepted(drain({"m1", "m2", "m3", "w1"}));
