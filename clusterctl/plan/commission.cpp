@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/strings.h"
 #include "fleet/conditions.h"
@@ -12,6 +11,7 @@
 #include "fleet/placement.h"
 #include "fleet/placement_registry.h"
 #include "fleet/words.h"
+#include "plan/candidates.h"
 #include "plan/context.h"
 
 namespace clusterctl::plan {
@@ -43,7 +43,6 @@ class Commission {
  private:
   void find_targets();
   void add_candidate(const Node& node);
-  void add_catalog_facts(Candidate& c) const;
   void order();
   void check_nodes();
   void check_cluster();
@@ -146,42 +145,8 @@ void Commission::add_candidate(const Node& node) {
   c.capabilities = catalog_.capabilities_for(c.host_group, given);
   c.role = catalog_.role(c.host_group, c.capabilities);
   c.services = catalog_.services_for(c.host_group, c.capabilities, c.vars);
-  add_catalog_facts(c);
+  add_catalog_facts(catalog_, c);
   candidates_.push_back(std::move(c));
-}
-
-// The port a variable names; 0 when it holds none.
-int port_of(const Json& vars, const std::string& variable, int fallback) {
-  const auto it = vars.find(variable);
-  if (variable.empty() || it == vars.end() || it->is_null()) return fallback;
-  int64_t port = 0;
-  if (it->is_number_integer()) {
-    port = it->get<int64_t>();
-  } else if (it->is_string()) {
-    const std::string& text = it->get_ref<const std::string&>();
-    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), port);
-    if (ec != std::errc() || end != text.data() + text.size()) port = 0;
-  }
-  return port >= 1 && port <= 65535 ? static_cast<int>(port) : 0;
-}
-
-void Commission::add_catalog_facts(Candidate& c) const {
-  for (const std::string& name : c.services) {
-    const catalog::Service& s = *catalog_.service(name);
-    for (const std::string& need : catalog_.needs_of(s, c.vars)) c.needs.emplace_back(name, need);
-    for (const std::string& other : s.forbids) c.forbids.emplace_back(name, other);
-    for (const auto& [variable, port] : s.ports) {
-      const auto only = s.port_roles.find(variable);
-      if (only == s.port_roles.end() || only->second == c.role)
-        c.ports.push_back({name, variable, port_of(c.vars, variable, port)});
-    }
-    if (!s.version_variable.empty()) c.version_variables.emplace_back(name, s.version_variable);
-    c.memory_mb += s.memory_mb;
-  }
-  for (const auto& [name, version] : c.node->spec.versions) {
-    const catalog::Service* s = catalog_.service(name);
-    if (!s || s->version_variable.empty()) c.unknown_services.push_back(name);
-  }
 }
 
 // Managers first; within a role as they were named, else by name.
@@ -277,24 +242,7 @@ void Commission::check_unfinished() {
 }
 
 void Commission::check_rules() {
-  fleet::Placement placement{&context_.snapshot(), candidates_, staying_, peer_};
-  placement.own_host_meant = request_.controller_host;
-  const auto members = catalog_.quorum_services();
-  placement.member_services = {members.begin(), members.end()};
-  placement.registry_services = catalog_.services_of_capabilities("dtr-");
-  for (const catalog::Service& s : catalog_.services()) {
-    if (s.when.count("service_vip")) placement.vip_services.insert(s.name);
-  }
-  const auto targets = ids_of(targets_);
-  for (const Node* node : context_.commissioned(targets)) {
-    if (!node->status.applied) continue;
-    const bool matters = fleet::is_registry(node->status.applied->capabilities) ||
-                         role_of(catalog_, *node) == Role::kManager;
-    if (matters) {
-      placement.standing.push_back({node, effective_vars(context_.snapshot(), catalog_, *node,
-                                                         node->status.applied->host_group)});
-    }
-  }
+  const fleet::Placement placement = placement_for(context_, candidates_, staying_, peer_);
   fleet::Findings findings = check_placement(placement);
   for (const Problem& p : findings.problems.list()) problems_.add(Code::kRefused, p);
   plan_.warnings.insert(plan_.warnings.end(), findings.warnings.begin(), findings.warnings.end());
