@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ struct Snapshot {
   std::map<std::string, Node> nodes;  // by id
   Json globals = Json::object();      // Ansible variables; secrets as {"secret": "<name>"}
   Cluster cluster;
+  // Most nodes stopped answering at once: it is the controller that is cut off. What is known of
+  // their presence is from before. Not stored.
+  std::optional<Time> isolated_since;
 
   const Node* by_name(std::string_view name) const;
   // Id, unambiguous id prefix of at least 4 characters, or name. kNotFound or kInvalid
