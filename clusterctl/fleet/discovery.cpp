@@ -245,7 +245,8 @@ Recognized disappeared(Snapshot& fleet, const Sighting& s, Time now,
 }
 
 void record_presence(Snapshot& fleet, const std::string& id, Presence presence, Time now,
-                     std::set<std::string>& changed) {
+                     std::set<std::string>& changed,
+                     std::optional<Time> answered) {
   const auto it = fleet.nodes.find(id);
   if (it == fleet.nodes.end()) return;
   Node& node = it->second;
@@ -253,6 +254,10 @@ void record_presence(Snapshot& fleet, const std::string& id, Presence presence, 
   const bool moved = presence == Presence::kDisappeared && other &&
                      !same_addr(other->addr, node.spec.addr) && !by_addr(fleet, other->addr, id);
   if (set_presence(node, presence, now)) changed.insert(id);
+  if (presence == Presence::kDisappeared && answered &&
+      *answered > node.status.last_seen.value_or(Time{})) {
+    node.status.last_seen = answered;
+  }
   if (moved) move_to(node, std::string(other->addr), now);
 }
 

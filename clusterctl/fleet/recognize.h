@@ -47,9 +47,10 @@ Recognized disappeared(Snapshot& fleet, const Sighting& sighting, Time now,
                        std::set<std::string>& changed);
 
 // The prober's word about one node. A node that went away while its machine was reported elsewhere
-// has moved there.
+// has moved there. `answered`: when it was seen last.
 void record_presence(Snapshot& fleet, const std::string& id, Presence presence, Time now,
-                     std::set<std::string>& changed);
+                     std::set<std::string>& changed,
+                     std::optional<Time> answered = std::nullopt);
 
 // What `seen` means for the node when `row` says how it compares with what was accepted: sets or
 // clears HardwareReplaced, raises NeedsVerification, takes over what is new. True: it has changed.
