@@ -8,7 +8,7 @@
 namespace clusterctl::controller {
 namespace {
 
-Status check_idle(const State& now, const fleet::Node& node) const {
+Status check_idle(const State& now, const fleet::Node& node) {
   for (const auto& [id, job] : now.jobs) {
     if (job::is_final(job->state) || !job->outcome(node.id)) continue;
     return fail(Code::kConflict, "busy",

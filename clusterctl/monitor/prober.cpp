@@ -29,7 +29,7 @@ milliseconds Prober::turn(const std::vector<Answer>& answers) {
   const Steady now = options_.now();
   for (const Answer& a : answers) take(a, now);
   give_up_late(now);
-  if (now >= next_read_ || !to_judge_.empty()) read_fleet(now);
+  if (now >= next_read_) read_fleet(now);
   judge();
   start_due(now);
   return until_next(now);
@@ -37,9 +37,9 @@ milliseconds Prober::turn(const std::vector<Answer>& answers) {
 
 void Prober::read_fleet(Steady now) {
   next_read_ = now + kReadAgain;
-  auto fleet = host_.fleet();
-  if (fleet == fleet_) return;
-  fleet_ = std::move(fleet);
+  fleet_ = host_.fleet();
+  if (fleet_ == read_) return;
+  read_ = fleet_;
   for (auto it = targets_.begin(); it != targets_.end();) {
     const auto node = fleet_->nodes.find(it->first);
     const bool stays = node != fleet_->nodes.end() && is_probed(node->second) &&
@@ -159,7 +159,8 @@ bool Prober::majority_is_back() const {
 }
 
 void Prober::judge() {
-  if (to_judge_.empty() || !fleet_) return;
+  if (to_judge_.empty()) return;
+  fleet_ = host_.fleet();
   if (isolated_ && majority_is_back()) {
     if (!host_.isolated(std::nullopt, "most nodes answer again")) return;
     isolated_ = false;

@@ -88,7 +88,8 @@ class Prober {
   Host& host_;
   Dialer& dialer_;
   const Clock& clock_;
-  std::shared_ptr<const fleet::Snapshot> fleet_;
+  std::shared_ptr<const fleet::Snapshot> fleet_;  // the newest
+  std::shared_ptr<const fleet::Snapshot> read_;   // of which targets_ was made
   Steady next_read_{};
   Targets targets_;                               // by node id
   std::set<std::pair<Steady, std::string>> due_;  // targets without a probe under way

@@ -1,9 +1,12 @@
 """Which machine is which: reports of a monitor and facts of runs, through the real daemon and its command line."""
 
 import concurrent.futures
+import os
 import time
 
 import pytest
+
+from harness import wait_for
 
 UUID, OTHER = "4c4c4544-0031-3010-8052-b4c04f4e3132", "4c4c4544-0031-3010-8052-b4c04f4e3133"
 
@@ -59,6 +62,7 @@ def test_malformed_events_are_refused(daemon, body):
 
 
 def test_two_living_machines_with_one_identity_are_shown_with_both_addresses_and_left_alone(daemon):
+    daemon.double.orders(hardware={"w1": {"serial": "FCH1"}})
     event(daemon, "discovered", machine("w1", "192.0.2.1", "FCH1")).ok()
     seen = event(daemon, "discovered", machine("w1", "192.0.2.2", "FCH1")).ok()["nodes"]
     assert seen[0]["finding"] == "conflict"
@@ -179,10 +183,9 @@ def test_a_flapping_node_starves_nobody_and_ends_in_its_true_state(daemon):
         job = daemon.submit("commission", nodes=["m1"])
         accepted = time.monotonic() - begin
         assert all(f.result().status == 200 for f in flaps)
-    assert accepted < 1 * 5, "a commission is accepted meanwhile (the machine of the tests is slow)"
+    assert accepted < float(os.environ.get("CLUSTERCTL_SLOW", 1)) * 2, accepted
     daemon.wait(job["id"], "succeeded")
     event(daemon, "disappeared", machine("flap", "192.0.2.99", "FCH9")).ok()
-    from harness import wait_for
     wait_for(lambda: daemon.node("flap")["status"]["presence"] == "Disappeared", "the last word to be stored", 30)
     told = [e for e in daemon.get("/v1/events?limit=10000").ok()["events"] if e["type"] == "node.presence" and e["node"] == "flap"]
     assert len(told) < 100, "1,000 changes are not 1,000 events"

@@ -14,7 +14,7 @@ from ssh_banners import Banners  # noqa: E402
 @pytest.fixture(name="probing")
 def daemon_that_probes(daemon):
     daemon.stop()
-    daemon.config["monitor"] = {"interval": 1, "timeout": 1, "misses": 2}
+    daemon.config["monitor"] = {"interval": 1, "timeout": 5, "misses": 2}
     return daemon.start()
 
 
