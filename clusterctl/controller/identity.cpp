@@ -6,20 +6,6 @@
 #include "fleet/recognize.h"
 
 namespace clusterctl::controller {
-namespace {
-
-Status check_idle(const State& now, const fleet::Node& node) {
-  for (const auto& [id, job] : now.jobs) {
-    if (job::is_final(job->state) || !job->outcome(node.id)) continue;
-    return fail(Code::kConflict, "busy",
-                fmt::format("job {} ({}) works on node {}", id, job->kind, node.name),
-                fmt::format("wait for it: clusterctl job wait {}", id));
-  }
-  return {};
-}
-
-}  // namespace
-
 Result<fleet::Node> Controller::confirm_hardware(std::string_view ref, const IfMatch& if_match) {
   MutexLock lock(mutex_);
   const auto now = state();
@@ -53,7 +39,7 @@ Result<fleet::Node> Controller::rename_node(std::string_view ref, const Json& bo
   if (!found) return fail(found.error());
   const std::string id = (*found)->id, was = (*found)->name;
   if (auto ok = check_version(**found, if_match); !ok) return fail(ok.error());
-  if (auto ok = check_idle(*now, **found); !ok) return fail(ok.error());
+  if (auto ok = check_not_worked_on(**found, true); !ok) return fail(ok.error());
   fleet::Snapshot fleet = *now->fleet;
   std::set<std::string> changed;
   if (auto ok = fleet::rename_node(fleet, id, *name, changed); !ok) return fail(ok.error());

@@ -69,7 +69,7 @@ def test_two_living_machines_with_one_identity_are_shown_with_both_addresses_and
     reason = conditions(daemon, "w1")["IdentityConflict"]
     assert "192.0.2.1" in reason and "192.0.2.2" in reason
     before = daemon.get("/v1/nodes").body
-    problem = daemon.send("POST", "/v1/jobs", {"kind": "commission", "nodes": ["w1"], "host_group": "service-master"}).problem(409, "identity_conflict")
+    problem = daemon.send("POST", "/v1/jobs", {"kind": "commission", "nodes": ["w1"], "host_group": "service-master"}).problem(422, "identity_conflict")
     assert "192.0.2.2" in problem["detail"] + str(problem["problems"])
     assert daemon.get("/v1/nodes").body == before and daemon.double.calls() == []
     shown = daemon.cli("status").stdout
@@ -154,7 +154,7 @@ def test_rename(daemon):
     assert seen[0]["node"] == "old" and "node rename old new" in seen[0]["message"]
     assert daemon.cli("node", "rename", "old", "new").returncode == 0
     assert [n["name"] for n in daemon.get("/v1/nodes").ok()["nodes"]] == ["new"]
-    daemon.add("m1", "service-master")
+    daemon.add("m1", "service-master", addr="192.0.2.9")
     daemon.commission("m1")
     refused = daemon.cli("node", "rename", "m1", "m9")
     assert refused.returncode == 65 and "commissioned" in refused.stderr or "Allocated" in refused.stderr

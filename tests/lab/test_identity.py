@@ -121,7 +121,7 @@ def test_two_living_machines_with_one_identity(lab, c):
     for node in ("node2", "node3"):
         for addr in (c.node("node2")["spec"]["addr"], c.node("node3")["spec"]["addr"]):
             assert addr in reason(c, node, "IdentityConflict"), reason(c, node, "IdentityConflict")
-        refused = c.rest("POST", "/v1/jobs", {"kind": "commission", "nodes": [node], "host_group": "service-worker"}, status=409)
+        refused = c.rest("POST", "/v1/jobs", {"kind": "commission", "nodes": [node], "host_group": "service-worker"}, status=422)
         assert refused["code"] == "identity_conflict"
         assert lab.sh(node, "test -e /etc/docker || echo untouched") == "untouched"
     dmi(lab, "node3", product_uuid=UUIDS["node3"])
