@@ -167,11 +167,11 @@ def test_a_thousand_machines_in_a_burst_are_recorded_within_ten_seconds(daemon):
         answers = list(pool.map(lambda i: event(daemon, "discovered", machine("n%d" % i, "10.1.%d.%d" % (i // 250, i % 250 + 1), "FCH%d" % i)), range(1000)))
     took = time.monotonic() - begin
     assert all(a.ok()["nodes"][0]["finding"] == "new" for a in answers)
+    assert took < 10 * float(os.environ.get("CLUSTERCTL_SLOW", 1)), took
     nodes = daemon.get("/v1/nodes").ok()["nodes"]
     assert len(nodes) == 1000 and len({n["id"] for n in nodes}) == 1000
     daemon.restart()
     assert len(daemon.get("/v1/nodes").ok()["nodes"]) == 1000
-    print("1,000 events took %.1f s" % took)
 
 
 def test_a_flapping_node_starves_nobody_and_ends_in_its_true_state(daemon):
