@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,9 @@ struct Snapshot {
   Json globals = Json::object();      // Ansible variables; secrets as {"secret": "<name>"}
   Cluster cluster;
   OwnHost own_host;
+  // Most nodes stopped answering at once: it is the controller that is cut off. What is known of
+  // their presence is from before. Not stored.
+  std::optional<Time> isolated_since;
 
   const Node* by_name(std::string_view name) const;
   // Id, unambiguous id prefix of at least 4 characters, or name. kNotFound or kInvalid

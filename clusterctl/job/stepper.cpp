@@ -10,6 +10,7 @@
 #include "job/fence.h"
 #include "job/finish.h"
 #include "job/own_host.h"
+#include "job/identity.h"
 #include "job/rolling.h"
 #include "job/run_input.h"
 #include "job/undo.h"
@@ -83,6 +84,11 @@ Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
     // Rolling work is paused between batches: no node is left as it is in the middle of one.
     const bool gate = stage.def.batch == 0 || opens_batch(job_, stage);
     if (!stage.puts_back() && gate && pause_wanted()) return pause(stage);
+    if (auto stop = leave_out_doubtful(job_, stage, *c_.host.fleet())) {
+      give_up(stop->code, stop->message);
+      job_.hint = stop->hint;
+      return Next::kGoOn;
+    }
     choose_targets(stage);
     if (stage.nodes.empty()) {
       stage.state = StageState::kSkipped;
