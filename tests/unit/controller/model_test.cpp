@@ -26,11 +26,23 @@ namespace {
 using fakes::FailingStore;
 using fakes::Way;
 
+// Sanitized it is several times slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int kOperations = 40;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+constexpr int kOperations = 40;
+#else
+constexpr int kOperations = 200;
+#endif
+#else
+constexpr int kOperations = 200;
+#endif
 constexpr int kOperationsOfALife = 40;
 
 int operations() {
   const char* given = std::getenv("CLUSTERCTL_MODEL_OPERATIONS");
-  return given ? std::atoi(given) : 240;
+  return given ? std::atoi(given) : kOperations;
 }
 
 using Names = std::vector<std::string>;
