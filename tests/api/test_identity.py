@@ -64,19 +64,19 @@ def test_malformed_events_are_refused(daemon, body):
 def test_two_living_machines_with_one_identity_are_shown_with_both_addresses_and_left_alone(daemon):
     daemon.double.orders(hardware={"w1": {"serial": "FCH1"}})
     event(daemon, "discovered", machine("w1", "192.0.2.1", "FCH1")).ok()
-    seen = event(daemon, "discovered", machine("w1", "192.0.2.2", "FCH1")).ok()["nodes"]
+    seen = event(daemon, "discovered", machine("w1", "192.0.2.66", "FCH1")).ok()["nodes"]
     assert seen[0]["finding"] == "conflict"
     reason = conditions(daemon, "w1")["IdentityConflict"]
-    assert "192.0.2.1" in reason and "192.0.2.2" in reason
+    assert "192.0.2.1" in reason and "192.0.2.66" in reason
     before = daemon.get("/v1/nodes").body
     problem = daemon.send("POST", "/v1/jobs", {"kind": "commission", "nodes": ["w1"], "host_group": "service-master"}).problem(422, "identity_conflict")
-    assert "192.0.2.2" in problem["detail"] + str(problem["problems"])
+    assert "192.0.2.66" in problem["detail"] + str(problem["problems"])
     assert daemon.get("/v1/nodes").body == before and daemon.double.calls() == []
     shown = daemon.cli("status").stdout
-    assert "192.0.2.1" in shown and "192.0.2.2" in shown
+    assert "192.0.2.1" in shown and "192.0.2.66" in shown
 
-    assert daemon.cli("node", "move", "w1", "192.0.2.2").returncode == 0
-    assert daemon.node("w1")["spec"]["addr"] == "192.0.2.2" and "IdentityConflict" not in conditions(daemon, "w1")
+    assert daemon.cli("node", "move", "w1", "192.0.2.66").returncode == 0
+    assert daemon.node("w1")["spec"]["addr"] == "192.0.2.66" and "IdentityConflict" not in conditions(daemon, "w1")
     daemon.commission("w1", host_group="service-master")
 
 
