@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -10,6 +13,7 @@
 #include "base/strings.h"
 #include "base/yaml.h"
 #include "controller/capacity.h"
+#include "fleet/patterns.h"
 
 namespace clusterctl {
 namespace {
@@ -59,6 +63,12 @@ class Section {
                    {}});
     }
     out = static_cast<int>(*value);
+  }
+  void flag(std::string_view key, bool& out) {
+    if (!values_.contains(std::string(key))) return;
+    auto value = get_bool(values_, key);
+    if (!value) return keep(value.error());
+    out = *value;
   }
   void bytes(std::string_view key, int64_t& out, int64_t min) {
     auto value = get_int(values_, key, out);
@@ -125,6 +135,32 @@ Status read_tcp(const std::string& text, DaemonConfig& out) {
   return {};
 }
 
+// A run could not be found, told or cleaned any more if these were the operator's.
+constexpr std::array<std::string_view, 6> kOwnVariables{
+    "ANSIBLE_CONFIG",     "ANSIBLE_LOCAL_TEMP", "ANSIBLE_SSH_CONTROL_PATH_DIR",
+    "CLUSTERCTL_RUN_DIR", "CLUSTERCTL_RUN_ID",  "TMPDIR"};
+
+Status check_environment(const std::map<std::string, std::string>& env) {
+  for (const auto& [name, value] : env) {
+    const bool valid = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+                       std::all_of(name.begin(), name.end(),
+                                   [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    if (!valid)
+      return fail(
+          Code::kInvalid, "bad_variable",
+          fmt::format("ansible.env: {} is no name of an environment variable", fleet::shown(name)),
+          "letters, digits and _");
+    if (value.find('\0') != std::string::npos)
+      return fail(Code::kInvalid, "bad_variable",
+                  fmt::format("ansible.env.{} holds a NUL character", name));
+    if (std::find(kOwnVariables.begin(), kOwnVariables.end(), name) != kOwnVariables.end())
+      return fail(Code::kInvalid, "own_variable",
+                  fmt::format("ansible.env.{} is set by clusterctl for each run", name),
+                  name == "ANSIBLE_CONFIG" ? "name the file as ansible.config" : "leave it out");
+  }
+  return {};
+}
+
 int runs_of_this_machine() {
   std::ostringstream meminfo;
   meminfo << std::ifstream("/proc/meminfo").rdbuf();
@@ -138,7 +174,7 @@ Result<DaemonConfig> decode(const Json& document) {
   std::string tcp, unix_socket = out.unix_socket.string();
   Section top(document, "",
               {"listen", "state_dir", "log_level", "cluster_name", "ansible", "ssh", "jobs", "logs",
-               "auth", "notifications"},
+               "monitor", "auth", "notifications"},
               status);
   top.path("state_dir", out.state_dir);
   top.text("log_level", out.log_level);
@@ -163,6 +199,13 @@ Result<DaemonConfig> decode(const Json& document) {
   logs.number("keep_jobs", out.log_keep_jobs, 1, 100000);
   logs.number("keep_days", out.log_keep_days, 0, 36500);
   logs.bytes("max_bytes", out.log_max_bytes, 1 << 20);
+  Section monitor(document, "monitor", {"enabled", "interval", "timeout", "misses", "parallel"},
+                  status);
+  monitor.flag("enabled", out.monitor_enabled);
+  monitor.number("interval", out.monitor_interval, 1, 3600);
+  monitor.number("timeout", out.monitor_timeout, 1, 60);
+  monitor.number("misses", out.monitor_misses, 1, 100);
+  monitor.number("parallel", out.monitor_parallel, 1, 2000);
   Section auth(document, "auth", {"token_file", "hosts"}, status);
   auth.path("token_file", out.token_file);
   auth.texts("hosts", out.hosts);
@@ -174,6 +217,11 @@ Result<DaemonConfig> decode(const Json& document) {
         fmt::format("log_level must be debug, info, warn or error, not \"{}\"", out.log_level));
   }
   if (auto ok = read_tcp(tcp, out); !ok) return fail(ok.error());
+  if (auto ok = check_environment(out.ansible_env); !ok) return fail(ok.error());
+  if (auto ok = fleet::check_word(out.cluster_name, "cluster_name"); !ok) return fail(ok.error());
+  if (!out.ssh_user.empty()) {
+    if (auto ok = fleet::check_ssh_user(out.ssh_user); !ok) return fail(ok.error());
+  }
   auto receivers = notify::parse_receivers(document.value("notifications", Json()));
   if (!receivers) return fail(receivers.error());
   out.receivers = std::move(*receivers);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 
@@ -15,6 +16,7 @@ CommandPtr make_node_rm();
 CommandPtr make_node_label();
 CommandPtr make_node_maintenance();  // enter, exit
 CommandPtr make_node_reboot();
+std::vector<CommandPtr> make_node_identity();  // confirm-hardware, move, rename, forget-hostkey
 CommandPtr make_node_work(const std::string& kind);  // a kind of job
 
 }  // namespace clusterctl::cli

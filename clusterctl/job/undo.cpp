@@ -56,6 +56,7 @@ std::optional<Made> made_by(const Job& job, const StageStatus& stage, const flee
 // Earlier tries to put back the same thing.
 struct Tries {
   int count = 0;
+  bool hung = false;  // it was told to end
   const StageStatus* last = nullptr;
   std::set<std::string> refused;  // managers through which it did not work
 };
@@ -64,6 +65,7 @@ Tries tries(const Job& job, const fleet::Snapshot& fleet, bool handover) {
   Tries out;
   for (const StageStatus& s : job.stages) {
     if (!s.closing || !s.def.restores || s.def.in_service.has_value() != handover) continue;
+    out.hung = out.hung || s.state == StageState::kCancelled;
     ++out.count;
     out.last = &s;
     const fleet::Node* peer = fleet.by_name(s.def.vars.peer);
@@ -82,7 +84,7 @@ std::optional<StageStatus> handover_back(const Job& job, const fleet::Snapshot& 
   const Tries before = tries(job, fleet, true);
   // It is the node itself that is asked: nobody else can say it instead.
   const bool refused = before.last && before.last->state == StageState::kFailed;
-  if (back.empty() || refused || before.count >= kMaxTries) return std::nullopt;
+  if (back.empty() || refused || before.hung || before.count >= kMaxTries) return std::nullopt;
   StageStatus out;
   out.closing = true;
   out.def = plan::handover_stage(fleet, catalog, "undo", back.begin()->second, back.begin()->first);
@@ -132,7 +134,7 @@ std::optional<StageStatus> undo_stage(const Job& job, const fleet::Snapshot& fle
       back[e.node] = *from;
   }
   const Tries before = tries(job, fleet, false);
-  if (back.empty() || before.count >= kMaxTries) return std::nullopt;
+  if (back.empty() || before.hung || before.count >= kMaxTries) return std::nullopt;
   StageStatus out;
   out.closing = true;
   out.def = plan::availability_stage(fleet, catalog, "undo", back, before.refused);

@@ -79,6 +79,7 @@ Result<Plan> make_plan(const fleet::Snapshot& snapshot, const catalog::Catalog& 
   fleet::Problems problems;
   for (Problem& p : check_maintenance(context, *plan)) problems.add(Code::kConflict, std::move(p));
   if (!problems.empty()) return problems.refuse("nothing is done");
+  if (auto ok = check_identity(snapshot, request, *plan); !ok) return fail(ok.error());
   return plan;
 }
 
