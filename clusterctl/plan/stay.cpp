@@ -123,11 +123,11 @@ void Leaving::check_states(fleet::Problems& problems) const {
   }
 }
 
-int Leaving::may_be_away() const {
-  const std::string& given = context_.request().max_unavailable;
-  return budget(given.empty() ? context_.snapshot().cluster.max_unavailable : given,
-                static_cast<int>(workers_.all.size()))
-      .value_or(1);
+Budget Leaving::workers_budget() const {
+  std::vector<std::string> ids;
+  for (const Node* node : others_) ids.push_back(node->id);
+  return budget_for(context_.snapshot(), context_.catalog(), context_.request().max_unavailable,
+                    ids);
 }
 
 void Leaving::danger(bool stepped_over, Problem problem, fleet::Problems& problems,
@@ -165,31 +165,17 @@ void Leaving::check_dangers(bool at_once, fleet::Problems& problems, std::vector
             "`clusterctl node activate NAME` makes a place", ""},
            problems, warnings);
   }
-  std::set<std::string> away = workers_.unavailable;
-  size_t more = 0;
-  for (const Node* node : others_) more += away.insert(node->id).second;
-  const int may = may_be_away();
-  const int together =
-      at_once ? static_cast<int>(away.size()) : static_cast<int>(workers_.unavailable.size()) + 1;
-  if (more == 0 || together <= may) return;
-  NodeList out;
-  for (const std::string& id : workers_.unavailable)
-    out.push_back(&context_.snapshot().nodes.at(id));
-  sort_by_name(out);
-  danger(r.force,
-         {"budget",
-          fmt::format("{} of {} workers would be unavailable{}, and max_unavailable is {}",
-                      together, workers_.all.size(),
-                      out.empty() ? "" : fmt::format(" ({} already)", some_names(out)), may),
-          "fewer nodes at once, bring others back, or allow more with --max-unavailable", ""},
-         problems, warnings);
+  const Budget budget = workers_budget();
+  const bool one_fits = budget.costing.empty() || budget.room() >= 1;
+  if (at_once ? budget.fits() : one_fits) return;
+  danger(r.force, over_budget(budget, context_.snapshot()), problems, warnings);
 }
 
 std::vector<NodeList> Leaving::batches() const {
   std::vector<NodeList> out;
   for (const Node* node : managers_) out.push_back({node});
-  const int may = std::max(1, may_be_away());
-  const int room = std::max(1, may - static_cast<int>(workers_.unavailable.size()));
+  const Budget budget = workers_budget();
+  const int may = std::max(1, budget.may), room = std::max(1, budget.room());
   NodeList batch;
   for (const Node* node : others_) {
     const bool mixed = !batch.empty() && (is_away(*batch[0]) != is_away(*node) ||

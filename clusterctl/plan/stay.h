@@ -55,7 +55,7 @@ class Leaving {
   Stage observe() const;
 
  private:
-  int may_be_away() const;
+  Budget workers_budget() const;
   void danger(bool stepped_over, Problem problem, fleet::Problems& problems,
               std::vector<Problem>& warnings) const;
 

@@ -116,7 +116,7 @@ def test_several_are_made_ineligible_first_and_drained_within_the_budget(workers
         out_of_service(workers, name)
         assert stay(workers, name)["availability_before"] == "active"
     refused = workers.cli("node", "maintenance", "enter", "w4", "--max-unavailable", "3")
-    assert refused.returncode == 65 and "4 of 4 workers would be unavailable (w1, w2, w3 already)" in refused.stderr
+    assert refused.returncode == 65 and "worker w4 would go down, 3 of 4 are out of use already (w1, w2, w3), and max_unavailable is 3" in refused.stderr
     ok(workers.cli("node", "maintenance", "exit", "w1", "w2", "w3"))
     for name in ("w1", "w2", "w3"):
         in_service(workers, name)
@@ -155,7 +155,7 @@ def test_the_only_manager_needs_to_be_told_twice(daemon):
 
 def test_force_steps_over_warnings_only(workers):
     told = unchanged(workers, "node", "maintenance", "enter", "w1", "w2")
-    assert "2 of 4 workers would be unavailable, and max_unavailable is 1" in told and "--force" in told
+    assert "workers w1, w2 would go down, all 4 are in use, and max_unavailable is 1" in told and "--force" in told
     ok(workers.cli("node", "maintenance", "enter", "w1", "w2", "--force"))
     for name in ("w1", "w2"):
         out_of_service(workers, name)
