@@ -81,7 +81,9 @@ class MaintenanceTest : public ControllerTest {
     const bool done = ended.state == job::State::kSucceeded;
     const std::string now = truth("m1");
     EXPECT_FALSE(has("m1", "NeedsVerification")) << where;
-    if (done) EXPECT_EQ(now, ended.kind == "maintenance-enter" ? out : in) << where;
+    if (done) {
+      EXPECT_EQ(now, ended.kind == "maintenance-enter" ? out : in) << where;
+    }
     EXPECT_TRUE(now == in || now == out) << where << ": " << now << " (" << ended.error << ")";
     if (now == out) {
       const auto exit = run(body("maintenance-exit", "m1"));
