@@ -17,6 +17,15 @@ bool began_it(const Job& job, const fleet::Node& node) {
   return node.status.maintenance && node.status.maintenance->job == job.id;
 }
 
+// Verified after its reboot: what broke off then was only the way back, which is gone to its end.
+bool seen_in_order(const Job& job, const NodeOutcome& n) {
+  return std::any_of(job.stages.begin(), job.stages.end(), [&](const StageStatus& s) {
+    const bool ran = s.state == StageState::kSucceeded || s.state == StageState::kFailed;
+    return s.def.name == "verify" && ran && n.stage != "verify" &&
+           std::find(s.nodes.begin(), s.nodes.end(), n.node) != s.nodes.end();
+  });
+}
+
 void over(NodeChange& change) {
   change.maintenance = std::optional<fleet::Maintenance>();
   change.clear_conditions.emplace_back("MaintenanceOverdue");
@@ -103,7 +112,8 @@ bool stands_aside(const Job& job, const fleet::Node& node) {
 }
 
 bool keeps_out(const Job& job, const NodeOutcome& n) {
-  return job.kind == "reboot" && n.touched && n.state != OutcomeState::kSucceeded;
+  return job.kind == "reboot" && n.touched && n.state != OutcomeState::kSucceeded &&
+         !seen_in_order(job, n);
 }
 
 NodeChange stay_change(const Job& job, const NodeOutcome& n, const fleet::Node& node, Time now) {

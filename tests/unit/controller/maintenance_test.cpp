@@ -168,7 +168,8 @@ TEST_F(MaintenanceTest, AHandoverThatFailsIsPutBackWithTheDrain) {
   EXPECT_EQ(job.state, job::State::kFailed);
   EXPECT_EQ(truth("m1"), "Allocated active active");
   EXPECT_TRUE(has("m1", "Failed"));
-  EXPECT_THAT(runs_.stages(), ElementsAre("observe", "drain", "handover", "undo", "undo"));
+  EXPECT_THAT(runs_.stages(),
+              ElementsAre("observe", "drain", "handover", "observe", "undo", "undo"));
 }
 
 }  // namespace
