@@ -67,12 +67,19 @@ Json vip(const fleet::Snapshot& fleet) {
           {"observed", observed ? Json(format_time(*observed)) : Json()}};
 }
 
+std::string hint_for(std::string_view code, const std::string& node) {
+  if (code == fleet::condition::kDrifted) return fmt::format("clusterctl node update {}", node);
+  if (code == fleet::condition::kNeedsVerification)
+    return fmt::format("clusterctl node verify {}", node);
+  return fmt::format("clusterctl node inspect {}", node);
+}
+
 Json problems(const fleet::Snapshot& fleet) {
   Json out = Json::array();
   const auto add = [&](const fleet::Node& node, std::string code, std::string message) {
     out.push_back({{"code", code},
                    {"message", message},
-                   {"hint", fmt::format("clusterctl node inspect {}", node.name)},
+                   {"hint", hint_for(code, node.name)},
                    {"node", node.name}});
   };
   for (const auto& [id, node] : fleet.nodes) {
@@ -84,8 +91,13 @@ Json problems(const fleet::Snapshot& fleet) {
                return other.type != c.type && other.job == c.job;
              });
     };
+    // Pending is no fault; Drifted is one where somebody is to be asked.
+    const auto quiet = [&fleet](const fleet::Condition& c) {
+      return c.type == fleet::condition::kPending ||
+             (c.type == fleet::condition::kDrifted && fleet.cluster.drift_policy == "never");
+    };
     for (const fleet::Condition& c : all) {
-      if (!explained(c)) add(node, c.type, c.reason);
+      if (!explained(c) && !quiet(c)) add(node, c.type, c.reason);
     }
     if (node.status.presence == fleet::Presence::kDisappeared && fleet::is_commissioned(node)) {
       add(node, "Disappeared", "does not answer");

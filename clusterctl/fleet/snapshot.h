@@ -19,6 +19,9 @@ struct Cluster {
   std::string name = "default";
   std::string accept_policy = "always";  // "always" or "manual"
   std::string max_unavailable = "1";     // workers: number or percentage
+  std::string drift_policy = "ask";      // "never", "ask" or "auto": what Drifted leads to
+  uint64_t version = 1;                  // grows with every change; the ETag
+  bool operator==(const Cluster&) const = default;
 };
 
 struct Snapshot {
@@ -26,9 +29,11 @@ struct Snapshot {
   std::map<std::string, Node> nodes;  // by id
   Json globals = Json::object();      // Ansible variables; secrets as {"secret": "<name>"}
   Cluster cluster;
+  std::map<std::string, std::string> secret_digests;  // of their values, by name; never shown
 
   const Node* by_name(std::string_view name) const;
-  // Id, unambiguous id prefix of at least 4 characters, or name. kNotFound or kInvalid
+  // Id, unambiguous id prefix of at least 4 characters, or name in any spelling (fleet/names.h);
+  // a name without domain finds the only node with that first label. kNotFound or kInvalid
   // ("ambiguous", listing the candidates).
   Result<const Node*> find(std::string_view id_or_name) const;
 };

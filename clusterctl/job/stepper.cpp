@@ -122,6 +122,7 @@ Stepper::Next Stepper::pause(const StageStatus& stage) {
 Stepper::Next Stepper::prepare(StageStatus& stage) {
   stage.run = c_.ids.ulid();
   stage.fences = fence_runs(c_, job_, stage);
+  note_rendered(job_, stage, *c_.host.fleet(), c_.catalog);
   auto input = make_run_input(c_, job_, stage, stage.run);
   Status prepared;
   if (!input) {

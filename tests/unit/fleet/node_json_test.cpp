@@ -176,7 +176,9 @@ TEST(ParseNewNode, NameAndSpecTogether) {
   EXPECT_TRUE(node->acceptance_given);
   EXPECT_FALSE(parse_new_node({{"name", "n1"}, {"spec", {{"addr", "h"}}}})->acceptance_given);
   EXPECT_FALSE(parse_new_node({{"name", "n1"}}));
-  EXPECT_EQ(parse_new_node({{"name", "N1"}, {"spec", {{"addr", "-x"}}}, {"id", "x"}})
+  EXPECT_EQ(parse_new_node({{"name", "N1.Example.COM."}, {"spec", {{"addr", "h"}}}})->name,
+            "n1.example.com");
+  EXPECT_EQ(parse_new_node({{"name", "n_1"}, {"spec", {{"addr", "-x"}}}, {"id", "x"}})
                 .error()
                 .problems.size(),
             3u);
