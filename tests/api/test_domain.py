@@ -48,12 +48,12 @@ def test_an_import_in_another_spelling_is_the_same_node(daemon, tmp_path):
     daemon.add("n1", "service-master", addr="192.0.2.1")
     file = tmp_path / "hosts.yml"
     file.write_text("service-master:\n  hosts:\n    N1: {ansible_host: 192.0.2.1, x: 1}\n")
-    done = daemon.cli("inventory", "import", str(file), "--yes")
+    done = daemon.cli("inventory", "import", str(file))
     assert done.returncode == 0, done.stderr
     assert [n["name"] for n in daemon.get("/v1/nodes").ok()["nodes"]] == ["n1"] and daemon.node("n1")["spec"]["vars"] == {"x": 1}
     file.write_text("service-master:\n  hosts:\n    N1: {ansible_host: 192.0.2.1}\n    n1: {ansible_host: 192.0.2.2}\n")
     before = listing(daemon)
-    refused = daemon.cli("inventory", "import", str(file), "--yes")
+    refused = daemon.cli("inventory", "import", str(file))
     assert refused.returncode == 65 and "two spellings" in refused.stderr and listing(daemon) == before
 
 
