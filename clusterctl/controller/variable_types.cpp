@@ -32,8 +32,13 @@ struct TypeRow {
   std::string_view words, hint;
 };
 
+// A whole number loses nothing as a text; 20.10 has become 20.1 by now.
+bool fits_text(const Json& value) {
+  return value.is_string() || value.is_number_integer();
+}
+
 constexpr std::array kTypes{
-    TypeRow{"str", [](const Json& v) { return v.is_string(); }, "a text", "quote it"},
+    TypeRow{"str", fits_text, "a text", "quote it"},
     TypeRow{"path", [](const Json& v) { return v.is_string(); }, "a path", "quote it"},
     TypeRow{"int", [](const Json& v) { return v.is_number_integer() || reads_as<int64_t>(v); },
             "a whole number", "for example 5"},

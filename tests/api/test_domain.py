@@ -165,7 +165,7 @@ def test_settings_of_the_cluster(daemon):
 
 
 @pytest.mark.parametrize("vars", [{"docker_version": 20.1}, {"base_manage_hosts": "no"}, {"etcd_wait": "soon"}, {"etcd_extra_names": "a,b"}, {"env": "a=b"},
-                                  {"scheduler_provider": "nomad"}, {"etcd_extra_names": [1]}, {"x": "a\u0000b"}, {"x": {"a": ["\u0000"]}}])
+                                  {"scheduler_provider": "nomad"}, {"etcd_extra_names": [True]}, {"x": "a\u0000b"}, {"x": {"a": ["\u0000"]}}])
 def test_a_value_of_the_wrong_type_is_refused_everywhere(daemon, vars):
     daemon.add("n1", "service-master")
     before, globals_before = listing(daemon), daemon.get("/v1/globals").body

@@ -199,6 +199,7 @@ TEST_F(DomainTest, AutoUpdatesOnceForACause) {
   EXPECT_EQ(job.nodes.size(), 4u);
   EXPECT_FALSE(has("w1", "Drifted"));
   // Only the node concerned.
+  clock_.advance(std::chrono::seconds(1));
   ASSERT_TRUE(c().patch_node("w1", {{"spec", {{"vars", {{"y", 1}}}}}}, std::nullopt));
   EXPECT_EQ(wait_automatic(2).nodes.size(), 1u);
   EXPECT_EQ(automatic().size(), 2u);
@@ -231,6 +232,7 @@ TEST_F(DomainTest, NothingBeginsWhileIsolatedOrPaused) {
   run({{"kind", "check"}, {"nodes", {"m1"}}});
   EXPECT_EQ(wait_automatic(1).state, job::State::kSucceeded);
 
+  clock_.advance(std::chrono::seconds(1));
   runs_.hold = true;
   const auto held = submit({{"kind", "update"}, {"nodes", {"m1"}}});
   ASSERT_TRUE(held);

@@ -25,6 +25,7 @@ TEST(VariableTypes, WhatFits) {
   for (const char* vars : {R"({"text": "x"})",
                            R"({"text": ""})",
                            R"({"untyped": "x"})",
+                           R"({"text": 24})",
                            R"({"where": "/x"})",
                            R"({"number": 5})",
                            R"({"number": "5"})",
@@ -53,7 +54,7 @@ TEST(VariableTypes, WhatDoesNotFitIsNamed) {
   const std::vector<std::pair<const char*, const char*>> rows{
       {R"({"text": 20.1})", "globals: text has to be a text, not a number"},
       {R"({"text": true})", "globals: text has to be a text, not true or false"},
-      {R"({"untyped": 1})", "globals: untyped has to be a text, not a number"},
+      {R"({"untyped": 1.0})", "globals: untyped has to be a text, not a number"},
       {R"({"where": []})", "globals: where has to be a path, not a list"},
       {R"({"number": "5s"})", "globals: number has to be a whole number, not a text"},
       {R"({"number": 1.5})", "globals: number has to be a whole number, not a number"},
@@ -62,7 +63,7 @@ TEST(VariableTypes, WhatDoesNotFitIsNamed) {
       {R"({"flag": "yes"})", "globals: flag has to be true or false, not a text"},
       {R"({"flag": 1})", "globals: flag has to be true or false, not a number"},
       {R"({"names": "a,b"})", "globals: names has to be a list, not a text"},
-      {R"({"names": ["a", 1]})", "globals: names[1] has to be a text, not a number"},
+      {R"({"names": ["a", true]})", "globals: names[1] has to be a text, not true or false"},
       {R"({"map": "a=b"})", "globals: map has to be an object, not a text"},
       {R"({"word": "c"})", "globals: word is \"c\""},
       {R"({"both": []})", "globals: both has to be a text, not a list"}};

@@ -64,7 +64,7 @@ TEST(Operation, VersionsGrowWithWhatTheyCount) {
       {"lifecycle", 0, 1, [](Node& n) { return apply_event(n, Event::kCommission).has_value(); }},
       {"applied", 0, 1,
        [](Node& n) {
-         return set_applied(n, Applied{"g", {}, Availability::kActive, {}, {"base"}, ""});
+         return set_applied(n, Applied{"g", {}, Availability::kActive, {}, {"base"}, "", {}, {}});
        }},
       {"service", 0, 1, [](Node& n) { return record_service(n, "etcd", ServiceStatus{}); }},
       {"condition", 0, 1,
