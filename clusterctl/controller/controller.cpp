@@ -200,7 +200,8 @@ Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& pat
 }
 
 Status Controller::check_not_worked_on(const fleet::Node& node, bool also_queued) const {
-  for (const auto& [id, job] : state()->jobs) {
+  const auto now = state();
+  for (const auto& [id, job] : now->jobs) {
     if (job::is_final(job->state) || !job->outcome(node.id)) continue;
     if (job->state == job::State::kQueued && !also_queued)
       continue;  // it is planned when it starts

@@ -33,7 +33,8 @@ class DomainTest : public ControllerTest {
   void policy(const std::string& word) { ASSERT_TRUE(c().patch_cluster({{"drift_policy", word}})); }
   std::vector<job::Job> automatic() {
     std::vector<job::Job> out;
-    for (const auto& [id, job] : c().state()->jobs) {
+    const auto now = c().state();
+    for (const auto& [id, job] : now->jobs) {
       if (job->initiator == "drift-policy") out.push_back(*job);
     }
     return out;
