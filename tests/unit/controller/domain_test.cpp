@@ -278,6 +278,7 @@ TEST_F(DomainTest, SettingsOfTheCluster) {
   EXPECT_EQ(c().state(), before);
   const auto stale = c().patch_cluster({{"drift_policy", "auto"}}, std::vector<int64_t>{1});
   EXPECT_EQ(stale.error().code, Code::kStale);
+  ASSERT_TRUE(set({{"accept_policy", "always"}}));
   add_four();
   run(kCommissionAll);
   EXPECT_EQ(set({{"name", "other"}}).error().reason, "cluster_in_use");
