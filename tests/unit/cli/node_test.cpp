@@ -255,7 +255,7 @@ TEST_F(CliTest, LabelsOfSeveralNodes) {
   Json n1 = node("n1"), n2 = node("n2");
   n1["resource_version"] = 4;
   n2["resource_version"] = 7;
-  rest.on("GET /v1/nodes", fleet({n1, n2}));
+  rest.on("GET /v1/nodes?selector=rack%3Dr3", fleet({n1, n2}));
   rest.on("PATCH /v1/nodes/n1", n1);
   rest.on("PATCH /v1/nodes/n2", n2);
   EXPECT_EQ(run({"node", "label", "-l", "rack=r3", "zone=east", "old-"}), 0);
