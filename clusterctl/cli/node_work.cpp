@@ -71,8 +71,9 @@ std::string details_of(const std::string& kind) {
            "Examples: clusterctl node update --plan\n"
            "          clusterctl node update -g service-worker --max-unavailable 10%";
   }
-  return common + (kind == "check" ? "Without names: every accepted node."
-                                   : "Without names: every commissioned node.");
+  return common + (kind == "check"
+                       ? "Without names: every accepted node, without spare and retired ones."
+                       : "Without names: every commissioned node.");
 }
 
 class NodeWork final : public Command {
@@ -116,6 +117,12 @@ class NodeWork final : public Command {
              "leave a node that failed as it is, also its availability");
     }
     if (drain_) max_unavailable_option(o);
+    if (!commission_ && !decommission_ && !schedules_ && !update_) {
+      o.value("-g,--host-group", "GROUP", group_,
+              name == "check" ? "without names: all nodes of this group; with names: the group "
+                                "they are checked for"
+                              : "instead of names: all nodes of this group");
+    }
     if (drain_ || update_) {
       o.value("--deadline", "TIME", deadline_,
               "how long a drain may take: 90s, 10m, 2h; default: swarm_drain_wait, 10 minutes");
@@ -162,7 +169,6 @@ class NodeWork final : public Command {
       return usage("this needs a confirmation and there is no terminal to ask on",
                    "give --yes, or look first with --plan");
     }
-    if (auto named = name_all(session); !named) return fail(named.error());
     auto body = request();
     if (!body) return fail(body.error());
     session.requested_nodes = names_.size();
@@ -194,27 +200,6 @@ class NodeWork final : public Command {
 
   static tl::unexpected<Error> usage(std::string message, std::string hint) {
     return fail(Code::kInvalid, "usage", std::move(message), std::move(hint));
-  }
-
-  // check and verify without names: all that can be meant.
-  Status name_all(Session& session) {
-    const bool all = !commission_ && !decommission_ && !update_ && !schedules_;
-    if (!all || !names_.empty() || !selector_.empty()) return {};
-    auto nodes = session.get_all("/v1/nodes", {}, "nodes");
-    if (!nodes) return fail(nodes.error());
-    for (const Json& node : *nodes) {
-      const std::string lifecycle = text(field(node, "status"), "lifecycle");
-      const bool wanted = name == "check" ? text(field(node, "spec"), "acceptance") != "rejected"
-                                          : lifecycle == "Allocated" || lifecycle == "Maintenance";
-      if (wanted) names_.push_back(text(node, "name"));
-    }
-    if (names_.empty()) {
-      return fail(Code::kRefused, "no_nodes",
-                  name == "check" ? "there are no nodes" : "no node is commissioned",
-                  name == "check" ? "clusterctl node add NAME --addr ADDRESS"
-                                  : "clusterctl node commission NAME…");
-    }
-    return {};
   }
 
   Result<Json> request() const {

@@ -109,6 +109,8 @@ std::vector<std::string> Progress::begin_stage(const std::string& key, const Jso
   if (stage_start_ && !first_) first_ = stage_start_;
   if (!last_ || (stage_start_ && *stage_start_ > *last_)) last_ = stage_start_;
   const std::vector<std::string> targets = texts(field(stage, "nodes"));
+  // An observation looks at managers that are no nodes of the job: they are shown while it lasts.
+  for (const std::string& name : targets) nodes_.try_emplace(name);
   for (auto& [name, node] : nodes_) {
     node = Node{};
     node.in_stage = std::find(targets.begin(), targets.end(), name) != targets.end();

@@ -27,6 +27,19 @@ job::StageStatus pending(const plan::Stage& def) {
   return stage;
 }
 
+// A request may say which version of its one node it was made for.
+Status check_named_version(const fleet::Snapshot& fleet, const plan::Request& request,
+                           const IfMatch& if_match) {
+  if (!if_match) return {};
+  if (request.nodes.size() != 1) {
+    return fail(Code::kInvalid, "bad_if_match", "If-Match needs a request that names one node",
+                "leave it out, or name the nodes one by one");
+  }
+  const auto node = fleet.find(request.nodes[0]);
+  if (!node) return fail(node.error());
+  return check_version("node " + (*node)->name, (*node)->resource_version, if_match);
+}
+
 }  // namespace
 
 // A node that another job of the same kind works on is a duplicate; another kind waits, or is
@@ -56,10 +69,12 @@ Status Controller::check_busy(const State& now, const plan::Request& request) co
 }
 
 Result<Accepted> Controller::create_job(const Json& body, const std::string& initiator,
-                                        const std::string& key) {
+                                        const std::string& key, const IfMatch& if_match) {
   auto request = plan::parse_request(body);
   if (!request) return fail(request.error());
   if (auto ok = ansible::check_var_names(request->vars, "vars"); !ok) return fail(ok.error());
+  if (auto ok = check_types(request->vars, deps_.variables.types, "vars"); !ok)
+    return fail(ok.error());
 
   const std::string digest = sha256_hex(dump_json(body));
   MutexLock lock(mutex_);
@@ -76,6 +91,7 @@ Result<Accepted> Controller::create_job(const Json& body, const std::string& ini
       return Accepted{*job, {}, {}, true};
     }
   }
+  if (auto ok = check_named_version(*now->fleet, *request, if_match); !ok) return fail(ok.error());
   if (!request->dry_run) {
     if (auto ok = check_busy(*now, *request); !ok) return fail(ok.error());
   }

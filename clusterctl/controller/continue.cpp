@@ -153,6 +153,7 @@ void Controller::take_over(job::Job& job, const Origin& origin, Change& change) 
     change.secrets[scope_of(job) + name.substr(scope_of(old).size())] = now->secrets.at(name);
   }
   job.request.vars = moved(old.request.vars, scope_of(old), scope_of(job));
+  job.rendered = old.rendered;
   if (origin.what.resume) {
     for (job::NodeOutcome& n : job.nodes) {
       const job::NodeOutcome* before = old.outcome(n.node);

@@ -86,6 +86,7 @@ void Controller::schedule(std::stop_token stop) {
       if (relaunch_lost()) start_failed_ = true;
       while (start_next()) {
       }
+      follow_drift_policy();
       forget_old_jobs();
       if (start_failed_) {  // the store refused: try again in a moment, not in a storm
         start_failed_ = false;

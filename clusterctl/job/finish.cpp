@@ -9,6 +9,7 @@
 #include "job/causes.h"
 #include "job/rolling.h"
 #include "job/undo.h"
+#include "plan/drift.h"
 #include "plan/plan.h"
 
 namespace clusterctl::job {
@@ -226,6 +227,7 @@ class Finish {
     if (job_.kind != "decommission") {
       change.applied =
           plan::applied_after(fleet_, catalog_, job_.as_plan(), fleet_.nodes.at(n.node));
+      forget_if_changed(n.node, **change.applied);
     } else {
       change.applied = std::optional<fleet::Applied>();
       change.clear_services = true;
@@ -237,6 +239,18 @@ class Finish {
       }
     }
     return change;
+  }
+
+  // The variables were changed after the node was converged: what it was converged with is known no
+  // more, so that it counts as drifted.
+  void forget_if_changed(const std::string& id, fleet::Applied& applied) const {
+    const auto with = job_.rendered.find(id);
+    if (with == job_.rendered.end() ||
+        with->second ==
+            plan::config_fingerprint(fleet_, catalog_, fleet_.nodes.at(id), applied.host_group))
+      return;
+    applied.vars_fingerprint.clear();
+    applied.vars.clear();
   }
 
   bool cleaned_itself(const std::string& id) const {

@@ -145,8 +145,11 @@ struct Job {
   std::map<std::string, plan::SpecChange> changes;  // what the accepting commit set, by node id
   std::map<std::string, plan::SpecChange> undo;     // what stood there before
   std::vector<UndoEntry> ledger;                    // undo ledger, oldest first: see undo.h
-  std::optional<plan::Stage> cleanup;               // template for nodes that fail
-  std::vector<Problem> problems;                    // findings of the check stage, per node
+  // Fingerprint of what each node was converged with (plan/drift.h), by node id: the variables may
+  // be changed while the job runs.
+  std::map<std::string, std::string> rendered;
+  std::optional<plan::Stage> cleanup;  // template for nodes that fail
+  std::vector<Problem> problems;       // findings of the check stage, per node
   std::vector<Problem> warnings;
   Time created{};
   std::optional<Time> started, ended;

@@ -259,6 +259,7 @@ Job decode(const Json& j) {
   job.changes = changes_from(j.at("changes"));
   job.undo = changes_from(j.at("undo"));
   job.ledger = ledger_from(j.value("ledger", Json::array()));
+  job.rendered = j.value("rendered", std::map<std::string, std::string>());
   if (!j.at("cleanup").is_null()) job.cleanup = def_from(j.at("cleanup"));
   job.problems = problems_from(j.at("problems"));
   job.warnings = problems_from(j.at("warnings"));
@@ -290,6 +291,7 @@ Json to_record(const Job& job) {
          {"changes", changes_json(job.changes)},
          {"undo", changes_json(job.undo)},
          {"ledger", ledger_json(job.ledger)},
+         {"rendered", job.rendered},
          {"cleanup", job.cleanup ? def_json(*job.cleanup) : Json()},
          {"problems", problems_json(job.problems)},
          {"warnings", problems_json(job.warnings)},

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "job/undo.h"
+#include "plan/drift.h"
 #include "plan/plan.h"
 
 namespace clusterctl::job {
@@ -103,6 +104,17 @@ class InputBuilder {
 };
 
 }  // namespace
+
+void note_rendered(Job& job, const StageStatus& stage, const fleet::Snapshot& fleet,
+                   const catalog::Catalog& catalog) {
+  if (stage.def.name != "site") return;
+  for (const std::string& id : stage.nodes) {
+    const auto node = fleet.nodes.find(id);
+    if (node == fleet.nodes.end()) continue;
+    job.rendered[id] =
+        plan::config_fingerprint(fleet, catalog, node->second, group_of(node->second, job, true));
+  }
+}
 
 Result<ansible::RunInput> make_run_input(const Context& context, const Job& job,
                                          const StageStatus& stage, const std::string& run_id) {

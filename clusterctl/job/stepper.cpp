@@ -9,8 +9,8 @@
 #include "job/evaluate.h"
 #include "job/fence.h"
 #include "job/finish.h"
-#include "job/own_host.h"
 #include "job/identity.h"
+#include "job/own_host.h"
 #include "job/rolling.h"
 #include "job/run_input.h"
 #include "job/undo.h"
@@ -129,6 +129,7 @@ Stepper::Next Stepper::pause(const StageStatus& stage) {
 Stepper::Next Stepper::prepare(StageStatus& stage) {
   stage.run = c_.ids.ulid();
   stage.fences = fence_runs(c_, job_, stage);
+  note_rendered(job_, stage, *c_.host.fleet(), c_.catalog);
   auto input = make_run_input(c_, job_, stage, stage.run);
   Status prepared;
   if (!input) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/digest.h"
+#include "plan/drift.h"
 #include "plan/plan.h"
 
 namespace clusterctl::plan {
@@ -13,8 +14,8 @@ void lay_over(Json& under, const Json& over) {
   for (const auto& [name, value] : over.items()) under[name] = value;
 }
 
-// What the operator set: globals, host group, node, and the versions through the catalog's
-// variables.
+}  // namespace
+
 Json operator_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
                    const fleet::Node& node, std::string_view host_group) {
   Json vars = Json::object();
@@ -27,8 +28,6 @@ Json operator_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& cata
   }
   return vars;
 }
-
-}  // namespace
 
 Json effective_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
                     const fleet::Node& node, std::string_view host_group,
@@ -90,6 +89,11 @@ fleet::Applied applied_after(const fleet::Snapshot& snapshot, const catalog::Cat
       out.services = it->second;
   }
   out.vars_fingerprint = vars_fingerprint(snapshot, catalog, node, out.host_group);
+  out.vars = variable_digests(snapshot, catalog, node, out.host_group);
+  for (const std::string& name : out.services) {
+    if (const catalog::Service* service = catalog.service(name))
+      out.catalog[name] = entry_digest(*service);
+  }
   return out;
 }
 
