@@ -38,6 +38,7 @@ class Progress {
     std::optional<Time> last;
   };
 
+  std::vector<std::string> feed_state(const Json& document);
   std::vector<std::string> feed_task(const Json& event);
   std::vector<std::string> feed_result(const Json& event);
   std::vector<std::string> feed_stage(const Json& stage);

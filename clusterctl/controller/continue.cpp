@@ -82,11 +82,12 @@ Result<Accepted> Controller::continue_job(std::string_view ref, const job::Selec
   if (chosen.empty() && !(old.nodes.empty() && what.resume)) return nothing_matches(old, what);
   std::vector<std::string> ids;
   plan::Request request = old.request;
-  request.nodes.clear();
+  const bool pair = request.kind == "replace";  // it finds out itself which half is left
+  if (!pair) request.nodes.clear();
   request.if_busy = "queue";
   for (const job::NodeOutcome* n : chosen) {
     ids.push_back(n->node);
-    request.nodes.push_back(n->name);
+    if (!pair) request.nodes.push_back(n->name);
   }
   if (auto ok = check_free(old, ids, what.resume); !ok) return fail(ok.error());
   if (auto vars = resolve(request.vars); !vars) {

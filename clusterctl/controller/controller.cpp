@@ -10,6 +10,7 @@
 #include "controller/node_change.h"
 #include "fleet/node_json.h"
 #include "fleet/operation.h"
+#include "fleet/tombstone.h"
 
 namespace clusterctl::controller {
 namespace {
@@ -91,6 +92,12 @@ void Controller::add_events(Change& change, const fleet::Node& before, const fle
     add(node_event("node.presence", after,
                    fmt::format("{} → {}", fleet::word(before.status.presence),
                                fleet::word(after.status.presence))));
+    if (after.status.presence == fleet::Presence::kDiscovered && !fleet::is_commissioned(after) &&
+        fleet::has_condition(after.status, fleet::condition::kNotCleaned)) {
+      add(node_event("node.returned", after,
+                     "it was removed without a cleanup and answers again: the next commission "
+                     "cleans it first"));
+    }
   }
   for (const fleet::Condition& c : after.status.conditions) {
     if (!fleet::has_condition(before.status, c.type))
@@ -126,8 +133,10 @@ Result<fleet::Node> Controller::add_node(const Json& body) {
   auto vars = hide(node->spec.vars, "node." + node->id, change);
   if (!vars) return fail(vars.error());
   node->spec.vars = std::move(*vars);
-  change.nodes[node->id] = *node;
   change.events.push_back(node_event("node.added", *node, node->spec.addr));
+  if (fleet::Node before = *node; fleet::mark_returned(*snapshot, *node, deps_.clock.now()))
+    add_events(change, before, *node, "");
+  change.nodes[node->id] = *node;
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
   return node;
 }
@@ -185,8 +194,13 @@ Status Controller::remove_node(std::string_view ref, const IfMatch& if_match) {
   }
   Change change;
   change.removed_nodes.insert(node.id);
+  const auto tombstone = fleet::tombstone_of(node, deps_.clock.now());
+  if (tombstone) change.tombstones[node.id] = tombstone;
   forget_secrets(*now, secret_references(node.spec.vars), node.id, change);
-  change.events.push_back(node_event("node.removed", node, node.spec.addr));
+  change.events.push_back(node_event(
+      "node.removed", node,
+      node.spec.addr +
+          (tombstone ? "; it owes a cleanup and is known again when it comes back" : "")));
   return commit(std::move(change));
 }
 

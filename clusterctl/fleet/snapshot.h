@@ -21,11 +21,20 @@ struct Cluster {
   std::string max_unavailable = "1";     // workers: number or percentage
 };
 
+// A node that was removed while it owed a cleanup; see tombstone.h.
+struct Tombstone {
+  std::string id, name, addr;  // of the removed record
+  std::string uuid, machine_id;
+  std::string reason;  // why it owes a cleanup
+  Time since{};
+};
+
 struct Snapshot {
   uint64_t revision = 0;
   std::map<std::string, Node> nodes;  // by id
   Json globals = Json::object();      // Ansible variables; secrets as {"secret": "<name>"}
   Cluster cluster;
+  std::map<std::string, Tombstone> tombstones;  // by the id of the removed node
 
   const Node* by_name(std::string_view name) const;
   // Id, unambiguous id prefix of at least 4 characters, or name. kNotFound or kInvalid

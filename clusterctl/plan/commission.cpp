@@ -42,7 +42,6 @@ class Commission {
  private:
   void find_targets();
   void add_candidate(const Node& node);
-  void add_catalog_facts(Candidate& c) const;
   void order();
   void check_nodes();
   void check_cluster();
@@ -135,13 +134,13 @@ void Commission::add_candidate(const Node& node) {
   const bool own = node.spec.host_group.empty() || node.spec.host_group == c.host_group;
   const auto& given =
       !request_.capabilities.empty() || !own ? request_.capabilities : node.spec.capabilities;
-  plan_.changes[node.id] = {c.host_group, given,
-                            request_.availability.value_or(node.spec.availability)};
+  plan_.changes[node.id] = {
+      c.host_group, given, request_.availability.value_or(node.spec.availability), {}, {}};
   c.capabilities = catalog_.capabilities_for(c.host_group, given);
   c.role = catalog_.role(c.host_group, c.capabilities);
   c.vars = effective_vars(context_.snapshot(), catalog_, node, c.host_group, request_.vars);
   c.services = catalog_.services_for(c.host_group, c.capabilities, c.vars);
-  add_catalog_facts(c);
+  plan::add_catalog_facts(catalog_, c);
   candidates_.push_back(std::move(c));
 }
 
@@ -160,10 +159,12 @@ int port_of(const Json& vars, const std::string& variable, int fallback) {
   return port >= 1 && port <= 65535 ? static_cast<int>(port) : 0;
 }
 
-void Commission::add_catalog_facts(Candidate& c) const {
+}  // namespace
+
+void add_catalog_facts(const catalog::Catalog& catalog, Candidate& c) {
   for (const std::string& name : c.services) {
-    const catalog::Service& s = *catalog_.service(name);
-    for (const std::string& need : catalog_.needs_of(s, c.vars)) c.needs.emplace_back(name, need);
+    const catalog::Service& s = *catalog.service(name);
+    for (const std::string& need : catalog.needs_of(s, c.vars)) c.needs.emplace_back(name, need);
     for (const std::string& other : s.forbids) c.forbids.emplace_back(name, other);
     for (const auto& [variable, port] : s.ports)
       c.ports.push_back({name, variable, port_of(c.vars, variable, port)});
@@ -171,10 +172,12 @@ void Commission::add_catalog_facts(Candidate& c) const {
     c.memory_mb += s.memory_mb;
   }
   for (const auto& [name, version] : c.node->spec.versions) {
-    const catalog::Service* s = catalog_.service(name);
+    const catalog::Service* s = catalog.service(name);
     if (!s || s->version_variable.empty()) c.unknown_services.push_back(name);
   }
 }
+
+namespace {
 
 // Managers first; within a role as they were named, else by name.
 void Commission::order() {

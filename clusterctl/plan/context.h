@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fleet/placement.h"
 #include "fleet/problems.h"
 #include "fleet/quorum.h"
 #include "plan/plan.h"
@@ -94,13 +95,32 @@ std::vector<Problem> check_removing(const Context& context, const NodeList& leav
 std::vector<Problem> check_disrupting(const Context& context, const NodeList& managers,
                                       std::map<std::string, QuorumView>& views);
 
+// A node that carries other services afterwards, maybe with another role.
+struct Reassigned {
+  const Node* node = nullptr;
+  fleet::Role before = fleet::Role::kWorker, after = fleet::Role::kWorker;
+  std::vector<std::string> services;  // afterwards
+};
+// One after the other, in this order. An entry without a node's membership changing only stops the
+// service for a while.
+std::vector<Problem> check_reassigning(const Context& context, const std::vector<Reassigned>& nodes,
+                                       std::map<std::string, QuorumView>& views);
+
+// Warnings for what the plan's quorum views lose: tolerance, or the whole cluster.
+void warn_about_loss(Plan& plan);
+
+// What the catalog says of the services that are in `c` already, in the form of the rules.
+void add_catalog_facts(const catalog::Catalog& catalog, fleet::Candidate& c);
+
 // One per kind. They assume a parsed request.
 Result<Plan> plan_commission(const Context& context);
 Result<Plan> plan_decommission(const Context& context);
 Result<Plan> plan_check(const Context& context);
 Result<Plan> plan_verify(const Context& context);
 Result<Plan> plan_observe(const Context& context);
-Result<Plan> plan_availability(const Context& context);  // drain, activate
+Result<Plan> plan_availability(const Context& context);  // drain, pause, activate
 Result<Plan> plan_update(const Context& context);
+Result<Plan> plan_reassign(const Context& context);  // promote, demote, update of the group
+Result<Plan> plan_replace(const Context& context);
 
 }  // namespace clusterctl::plan
