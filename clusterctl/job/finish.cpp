@@ -314,9 +314,13 @@ class Finish {
       change.set_conditions.push_back({"Interrupted", job_.error, job_.id, now_});
     // Another group is recorded only when it is true.
     change.wish_back = true;
-    if (n.cleanup.rfind("failed: ", 0) == 0)
-      change.set_conditions.push_back(
-          {"Dirty", "could not be put back: " + n.cleanup.substr(8), job_.id, now_});
+    // In between two roles it may carry what belongs to either.
+    if (n.touched && job_.put_back.count(n.node) && n.cleanup != "put back")
+      change.set_conditions.push_back({"Dirty",
+                                       n.cleanup.rfind("failed: ", 0) == 0
+                                           ? "could not be put back: " + n.cleanup.substr(8)
+                                           : "left between what it was and what was wanted",
+                                       job_.id, now_});
     return change;
   }
 

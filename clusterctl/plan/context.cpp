@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "fleet/conditions.h"
 #include "fleet/selector.h"
 #include "fleet/words.h"
 
@@ -111,6 +112,16 @@ std::vector<std::string> Context::services_of_any_group(const Node& node) const 
   for (const catalog::Service& s : catalog_.services()) {
     if (some.count(s.name)) out.push_back(s.name);
   }
+  return out;
+}
+
+std::vector<std::string> Context::strays(const Node& node,
+                                         const std::vector<std::string>& wanted) const {
+  if (!has_condition(node.status, fleet::condition::kDirty)) return {};
+  std::vector<std::string> out = services_of_any_group(node);
+  std::erase_if(out, [&](const std::string& name) {
+    return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+  });
   return out;
 }
 

@@ -49,6 +49,9 @@ class Context {
   // order.
   std::vector<std::string> services_of_any_group(const Node& node) const;
 
+  // Of a node that is Dirty: what it may carry beyond `wanted`, in provisioning order.
+  std::vector<std::string> strays(const Node& node, const std::vector<std::string>& wanted) const;
+
   // Nodes named by the request, each once; unknown names and repetitions are noted.
   NodeList named(fleet::Problems& problems, std::vector<Problem>& warnings) const;
   // Nodes the request's selector matches; all when it has none.

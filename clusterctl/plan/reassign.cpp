@@ -353,7 +353,8 @@ void Reassign::add_batch(const Move& m, bool watched) {
     down.vars.only_services = shared_memberships(m);
     if (!down.vars.only_services.empty()) add(std::move(down));
   }
-  const Names lost = without(m.before, m.after);
+  Names lost = context_.strays(*m.node, m.after);
+  if (lost.empty()) lost = without(m.before, m.after);
   if (!lost.empty()) {
     Stage cleanup = stage_for(m, "cleanup", lost);
     cleanup.as_before = true;

@@ -129,6 +129,10 @@ def test_kept_on_request(cluster):
     job = ended(cluster, "promote", "failed", ["w1"], keep_on_failure=True)
     assert is_manager(cluster, "w1") and [n["cleanup"] for n in job["nodes"]] == ["kept"]
     assert groups(cluster, "w1") == ("service-worker", "service-worker") and cluster.lifecycle("w1") == "Maintenance"
+    assert conditions(cluster, "w1") == {"Failed", "Dirty"}
+    cluster.double.orders()
+    ended(cluster, "update", "succeeded", ["w1"])
+    assert is_worker(cluster, "w1") and cluster.lifecycle("w1") == "Allocated" and not conditions(cluster, "w1")
 
 
 def test_a_cancelled_demotion_is_put_back(cluster):
