@@ -294,7 +294,7 @@ class Finish {
     if (!clean)
       change.set_conditions.push_back(
           {std::string(kind.failure_mark), mark_reason(n), job_.id, now_});
-    if (job_.reason == "interrupted")
+    if (job_.reason == "interrupted" && (!is_rolling(job_) || n.begun))
       change.set_conditions.push_back({"Interrupted", job_.error, job_.id, now_});
     if (clean && n.touched) change.clear_conditions = {"Dirty", "Interrupted"};
     if (kind.kind == "commission") {
@@ -392,6 +392,8 @@ class Finish {
     const auto groups = group_causes(job_, &fleet_);
     if (job_.error.empty()) job_.error = cause_summary(groups);
     if (job_.hint.empty() && !groups.empty()) job_.hint = groups[0].hint;
+    if (job_.hint.empty() && !job_.put_back.empty())
+      job_.hint = fmt::format("clusterctl job resume {} tries it again", job_.id);
   }
 
   Job& job_;

@@ -66,12 +66,17 @@ std::optional<Stop> too_many_failures(const Job& job) {
   const auto first = std::find_if(job.nodes.begin(), job.nodes.end(), has_failed);
   const bool changed = std::any_of(job.nodes.begin(), job.nodes.end(),
                                    [](const NodeOutcome& n) { return n.touched; });
-  return Stop{
-      changed                   ? "node_failed"
-      : first->stage == "check" ? "check_failed"
-                                : "node_failed",
-      cause_line(*first) + (changed ? "" : "; nothing was changed"),
-      changed ? "`clusterctl node update` with the same nodes goes on when the cause is gone" : ""};
+  return Stop{changed                   ? "node_failed"
+              : first->stage == "check" ? "check_failed"
+                                        : "node_failed",
+              cause_line(*first) + (changed ? "" : "; nothing was changed"),
+              !changed ? ""
+              : job.kind == "update"
+                  ? "`clusterctl node update` with the same nodes goes on when the "
+                    "cause is gone"
+                  : fmt::format("`clusterctl job resume {}` goes on when the cause is "
+                                "gone",
+                                job.id)};
 }
 
 }  // namespace
