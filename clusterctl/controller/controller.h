@@ -77,6 +77,8 @@ class Controller final : public job::Host {
   void stop();
 
   std::shared_ptr<const State> state() const { return writer_.state(); }
+  // Why nothing can be stored at present; nullopt: all is well.
+  std::optional<Error> store_trouble() const { return writer_.trouble(); }
   EventLog& events() { return events_; }
   const catalog::Catalog& catalog() const { return deps_.catalog; }
   const Settings& settings() const { return deps_.settings; }

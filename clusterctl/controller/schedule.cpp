@@ -75,6 +75,7 @@ void Controller::schedule(std::stop_token stop) {
       if (!dirty_ && ended_.empty() && !stop.stop_requested())
         changed_.wait_until(mutex_, std::chrono::steady_clock::now() + std::chrono::seconds(1));
       if (stop.stop_requested()) return;
+      writer_.probe();
       check_limits();
       expire_secrets();
       if (!dirty_ && ended_.empty()) continue;
@@ -86,7 +87,10 @@ void Controller::schedule(std::stop_token stop) {
       forget_old_jobs();
       if (start_failed_) {  // the store refused: try again in a moment, not in a storm
         start_failed_ = false;
-        changed_.wait_until(mutex_, std::chrono::steady_clock::now() + deps_.settings.store_retry);
+        const auto until = std::chrono::steady_clock::now() + deps_.settings.store_retry;
+        while (!stop.stop_requested() && std::chrono::steady_clock::now() < until)
+          changed_.wait_until(mutex_, until);
+        writer_.probe();
         dirty_ = true;
       }
     }
@@ -164,7 +168,7 @@ bool Controller::begin(const job::Job& queued) {
   ++job.resource_version;
   change.jobs[job.id] = job;
   if (auto done = commit(std::move(change)); !done) {
-    log::error("job {} cannot be started: {}", job.id, done.error().line());
+    log::debug("job {} cannot be started: {}", job.id, done.error().line());
     start_failed_ = true;
     return false;
   }
@@ -179,7 +183,7 @@ bool Controller::relaunch_lost() {
   bool found = false;
   for (const auto& [id, job] : now->jobs) {
     if (job->state != job::State::kRunning || steppers_.count(id)) continue;
-    log::warn("job {}: going on from its last stored step", id);
+    log::debug("job {}: going on from its last stored step", id);
     launch(*job);
     found = true;
   }

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,16 @@ class Writer {
   Status commit(Change change);
   std::shared_ptr<const State> state() const EXCLUDES(mutex_);
 
+  // Why the store takes nothing at present (a full disk); nullopt: it did the last time.
+  std::optional<Error> trouble() const EXCLUDES(mutex_);
+  // While there is trouble: whether the store takes something again.
+  void probe();
+
  private:
   Status roll_forward();
+  Status store(Change& change);
+  Status finish_large();
+  void remember_trouble(const Status& done) EXCLUDES(mutex_);
   Status load_records(State& state, std::vector<Event>& events);
   std::vector<store::Operation> operations(Change& change);
   Status write(const std::vector<store::Operation>& operations);
@@ -45,8 +54,12 @@ class Writer {
   EventLog& events_;
   std::map<std::string, uint64_t> revisions_;  // of every record, as last seen or written
   uint64_t last_seq_ = 0, oldest_seq_ = 1;
+  // Of a large change beyond its commit point: what the store has yet to take, before anything
+  // else.
+  std::vector<store::Operation> unfinished_;
   mutable Mutex mutex_;
   std::shared_ptr<const State> state_ GUARDED_BY(mutex_) = std::make_shared<State>();
+  std::optional<Error> trouble_ GUARDED_BY(mutex_);
 };
 
 }  // namespace clusterctl::controller
