@@ -170,7 +170,10 @@ std::vector<StageStatus> closing_stages(const Job& job, const fleet::Snapshot& f
   std::vector<std::string> broken;
   bool lost_manager = false;
   for (const NodeOutcome& n : job.nodes) {
-    if (!failed(n) || !n.touched) continue;
+    // Stopped between two stages, it is as little what it was as one that failed.
+    const bool between = !job.reason.empty() && n.state == OutcomeState::kRunning &&
+                         job.put_back.count(n.node) != 0;
+    if (!(failed(n) || between) || !n.touched) continue;
     broken.push_back(n.node);
     lost_manager = lost_manager || job.roles.at(n.node) == fleet::Role::kManager;
   }
