@@ -128,6 +128,7 @@ class Controller final : public job::Host {
   void take_over(job::Job& job, const Origin& origin, Change& change) const;
   Status check_free(const job::Job& old, const std::vector<std::string>& nodes, bool resume) const;
   Status check_busy(const State& state, const plan::Request& request) const;
+  Status check_not_worked_on(const fleet::Node& node, bool also_queued) const;
   void add_events(Change& change, const fleet::Node& before, const fleet::Node& after,
                   const std::string& job) const;
 
@@ -135,7 +136,7 @@ class Controller final : public job::Host {
   static void forget_job_secrets(job::Job& job, Change& change);
   void expire_secrets() REQUIRES(mutex_);
 
-  Status ask_to_end(const job::Job& job);
+  Status ask_to_end(const job::Job& job, bool also_what_puts_back = false);
   void check_limits() REQUIRES(mutex_);
   void schedule(std::stop_token stop);
   bool start_next() REQUIRES(mutex_);

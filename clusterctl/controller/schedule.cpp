@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "controller/controller.h"
 #include "controller/node_change.h"
@@ -242,6 +244,12 @@ Status Controller::propose(const job::Proposal& proposal) {
   const std::string end = fmt::format("job {} {}: {}", job.id, to_word(job.state),
                                       job.error.empty() ? job.title : job.error);
   const bool ended = job::is_final(job.state);
+  for (job::NodeOutcome& n : job.nodes) {
+    const auto changed = change.nodes.find(n.node);
+    const auto stored = now->fleet->nodes.find(n.node);
+    if (!ended || stored == now->fleet->nodes.end()) continue;
+    n.generation = (changed == change.nodes.end() ? stored->second : changed->second).generation;
+  }
   change.jobs[job.id] = std::move(job);
   auto done = commit(std::move(change));
   if (done && ended) log::info("{}", end);
@@ -260,11 +268,14 @@ void Controller::settle_tombstone(const State& now, const fleet::Node& before,
 
 void Controller::forget_old_jobs() {
   const auto now = state();
-  std::vector<std::string> ended;
+  std::vector<std::pair<Time, std::string>> by_end;  // a long job is no older than its end
   for (const auto& [id, job] : now->jobs) {
-    if (job::is_final(job->state)) ended.push_back(id);
+    if (job::is_final(job->state)) by_end.emplace_back(job->ended.value_or(job->created), id);
   }
-  if (ended.size() <= deps_.settings.keep_jobs) return;
+  if (by_end.size() <= deps_.settings.keep_jobs) return;
+  std::sort(by_end.begin(), by_end.end());
+  std::vector<std::string> ended;
+  for (auto& [time, id] : by_end) ended.push_back(std::move(id));
   Change change;
   std::vector<std::string> runs;
   for (size_t i = 0; i + deps_.settings.keep_jobs < ended.size() && i < store::kMaxOperations / 2;

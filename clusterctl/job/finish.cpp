@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "fleet/words.h"
 #include "job/causes.h"
 #include "job/rolling.h"
 #include "job/undo.h"
@@ -126,7 +127,9 @@ bool stops_job(Job& job, const StageStatus& stage, const StageOutcome& outcome) 
     return true;
   };
   if (outcome.state == StageState::kInterrupted) return stop("interrupted", outcome.error);
-  if (outcome.state == StageState::kCancelled) return stop("cancelled", "cancelled on request");
+  // Of what puts nodes in order it says nothing about the job, which had its reason before.
+  if (outcome.state == StageState::kCancelled && !stage.puts_back())
+    return stop("cancelled", "cancelled on request");
   if (stage.def.name == "observe" && !outcome.error.empty())
     return stop("observe_failed", outcome.error);
   if (stage.def.name != "check" || job.kind != "commission") return false;
@@ -170,10 +173,8 @@ std::vector<StageStatus> closing_stages(const Job& job, const fleet::Snapshot& f
   std::vector<std::string> broken;
   bool lost_manager = false;
   for (const NodeOutcome& n : job.nodes) {
-    // Stopped between two stages, it is as little what it was as one that failed.
-    const bool between = !job.reason.empty() && n.state == OutcomeState::kRunning &&
-                         job.put_back.count(n.node) != 0;
-    if (!(failed(n) || between) || !n.touched) continue;
+    const bool left_halfway = n.state == OutcomeState::kRunning && !job.reason.empty();
+    if (!n.touched || !(failed(n) || left_halfway)) continue;
     broken.push_back(n.node);
     lost_manager = lost_manager || job.roles.at(n.node) == fleet::Role::kManager;
   }
@@ -208,12 +209,14 @@ class Finish {
     std::vector<NodeChange> changes;
     int bad = 0;
     for (NodeOutcome& n : job_.nodes) settle(n);
+    const std::vector<UndoEntry> before = job_.ledger;
     close_ledger(job_);
     for (const NodeOutcome& n : job_.nodes) {
       bad += n.state != OutcomeState::kSucceeded;
       if (!fleet_.nodes.count(n.node)) continue;
       changes.push_back(change_of(n));
       add_ledger_marks(n, changes.back());
+      note_what_stayed(before, n, changes.back());
     }
     conclude(bad);
     return changes;
@@ -240,16 +243,18 @@ class Finish {
 
   // A node without a verdict when the job ends: done if the job ran through, otherwise not reached.
   void settle(NodeOutcome& n) const {
+    const bool open = n.state == OutcomeState::kPending || n.state == OutcomeState::kRunning;
+    if (open && job_.reason.empty()) {
+      n.state = OutcomeState::kSucceeded;
+    } else if (open) {
+      n.state = !n.touched                   ? OutcomeState::kUntouched
+                : job_.reason == "cancelled" ? OutcomeState::kCancelled
+                                             : OutcomeState::kFailed;
+      if (n.message.empty()) n.message = job_.error;
+    }
     const bool changed = n.touched || holds_change(n.node);
     if (failed(n) && changed && n.cleanup.empty() && job_.request.keep_on_failure)
       n.cleanup = "kept";
-    if (n.state != OutcomeState::kPending && n.state != OutcomeState::kRunning) return;
-    if (job_.reason.empty()) {
-      n.state = OutcomeState::kSucceeded;
-    } else {
-      n.state = n.touched ? OutcomeState::kFailed : OutcomeState::kUntouched;
-      if (n.message.empty()) n.message = job_.error;
-    }
   }
 
   bool holds_change(const std::string& node) const {
@@ -349,6 +354,18 @@ class Finish {
                        "{} {}` sets it",
                        e.what, e.to, e.from, e.from == "active" ? "activate" : e.from, n.name),
            job_.id, now_});
+    }
+  }
+
+  // What was made and could not be put back is what the scheduler has.
+  void note_what_stayed(const std::vector<UndoEntry>& before, const NodeOutcome& n,
+                        NodeChange& change) const {
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (before[i].node != n.node || before[i].state != UndoState::kDone ||
+          job_.ledger[i].state != UndoState::kFailed)
+        continue;
+      if (const auto to = fleet::from_word<fleet::Availability>(before[i].to))
+        change.applied_availability = *to;
     }
   }
 

@@ -72,3 +72,34 @@ def test_the_next_daemon_says_that_the_disk_is_full_and_goes_on_when_there_is_ro
     daemon.start()
     daemon.wait(job, "succeeded")
     assert daemon.double.playbooks() == ["check", "site", "verify"]
+
+
+def test_events_wait_for_room(daemon):
+    """A run that ends well on a disk that was full for a while ended well."""
+    daemon.add("m1", "service-master")
+    daemon.double.orders(site=["gate:go:base", "events:200"])
+    job = daemon.submit("commission", nodes=["m1"])["id"]
+    daemon.double.wait_gate("go")
+    run = next(stage["run"] for stage in daemon.job(job)["stages"] if stage["name"] == "site")
+    fill(daemon)
+    daemon.double.open_gate("go")
+    wait_for(lambda: not daemon.double.calls("site")[0]["pid"] in daemon.processes(), "the playbook to end")
+    assert not (daemon.state_dir / "runs" / run / "exit.json").exists(), "its events are not yet written"
+    (daemon.state_dir / "ballast").unlink()
+    daemon.wait(job, "succeeded")
+    assert daemon.lifecycle("m1") == "Allocated"
+
+
+def test_old_logs_make_room(daemon):
+    daemon.add("m1", "service-master")
+    daemon.double.orders(check="longline:%d" % (2 << 20))
+    old = daemon.wait(daemon.submit("check", nodes=["m1"])["id"], "succeeded")["id"]
+    daemon.double.orders()
+    new = daemon.wait(daemon.submit("check", nodes=["m1"])["id"], "succeeded")["id"]
+    fill(daemon)
+    daemon.send("POST", "/v1/nodes", {"name": "n2", "spec": {"addr": "192.0.2.77"}}).problem(503, "no_space")
+    wait_for(lambda: daemon.get("/readyz").status == 200, "room")
+    assert daemon.get("/v1/jobs/%s/log" % old).problem(410, "log_expired")
+    assert daemon.get("/v1/jobs/%s/log" % new).status == 200
+    daemon.send("POST", "/v1/nodes", {"name": "n2", "spec": {"addr": "192.0.2.77"}}).ok(201)
+    assert "the disk is full: the log of job %s was dropped" % old in daemon.log()
