@@ -196,6 +196,18 @@ def test_a_drain_that_waits_behind_a_failed_promotion_does_not_keep_its_group(cl
     assert cluster.node("w1")["spec"]["availability"] == "drain"
 
 
+def test_a_promotion_that_waits_behind_an_update_is_not_taken_for_done(cluster):
+    cluster.double.orders(site="gate:go:swarm")
+    update = cluster.submit("update", nodes=["w1"])
+    cluster.double.wait_gate("go")
+    promote = cluster.submit("promote", nodes=["w1"])
+    assert groups(cluster, "w1") == ("service-master", "service-worker")
+    cluster.double.open_gate("go")
+    cluster.wait(update["id"], "succeeded")
+    cluster.wait(promote["id"], "succeeded")
+    assert is_manager(cluster, "w1") and groups(cluster, "w1") == ("service-master", "service-master")
+
+
 # ---- pause, manager only ------------------------------------------------------------------------
 
 
