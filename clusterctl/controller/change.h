@@ -25,6 +25,7 @@ struct Change {
   std::set<std::string> removed_jobs;
   std::map<std::string, std::optional<Json>> secrets;  // nullopt: remove
   std::vector<Event> events;                           // numbered by the writer
+  std::optional<std::optional<Time>> isolated_since;   // since when most nodes are out of sight
 };
 
 // What readers see: immutable, shared by pointer.

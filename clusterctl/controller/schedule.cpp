@@ -80,6 +80,7 @@ void Controller::schedule(std::stop_token stop) {
       writer_.probe();
       check_limits();
       expire_secrets();
+      settle_flapping();
       if (!dirty_ && ended_.empty()) continue;
       dirty_ = false;
       ended.swap(ended_);
@@ -235,7 +236,11 @@ Status Controller::propose(const job::Proposal& proposal) {
     settle_tombstone(*now, it->second, node, change);
     change.nodes[c.id] = std::move(node);
     if (c.wish_back) take_back_wish(*now, job, c.id, change);
-    add_events(change, it->second, change.nodes.at(c.id), job.id);
+  }
+  recognize(*now, proposal, change);
+  for (const auto& [id, node] : change.nodes) {
+    if (const auto before = now->fleet->nodes.find(id); before != now->fleet->nodes.end())
+      add_events(change, before->second, node, job.id);
   }
   if (!proposal.event.empty())
     change.events.push_back({0, {}, proposal.event, "", job.id, proposal.message});

@@ -112,8 +112,9 @@ std::vector<Problem> check_reassigning(const Context& context, const std::vector
 // Warnings for what the plan's quorum views lose: tolerance, or the whole cluster.
 void warn_about_loss(Plan& plan);
 
-// What the catalog says of the services that are in `c` already, in the form of the rules.
-void add_catalog_facts(const catalog::Catalog& catalog, fleet::Candidate& c);
+// No target's identity is in doubt, as far as this kind of work minds (fleet/recognize.h). Adds a
+// warning when the controller is cut off from most of the fleet.
+Status check_identity(const fleet::Snapshot& snapshot, const Request& request, Plan& plan);
 
 // One per kind. They assume a parsed request.
 Result<Plan> plan_commission(const Context& context);

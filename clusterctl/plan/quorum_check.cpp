@@ -125,8 +125,11 @@ std::vector<Problem> check_joining(const Context& context, const std::vector<Joi
       touched = true;
       walk.take(member->reachable ? Step::kRemove : Step::kRemoveDead, *target.node);
     }
+    const catalog::Service* service = context.catalog().service(view.service);
+    const bool by_capability = service && !service->on.capabilities.empty();
     for (const Joining& target : targets) {
-      if (!target.joins || !carries(services, *target.node, view.service)) continue;
+      const bool joins = target.joins || by_capability;
+      if (!joins || !carries(services, *target.node, view.service)) continue;
       touched = true;
       // A member already (a broken-off commission): converging it changes no count.
       if (view.of(target.node->id) && !target.leaves_first) continue;
@@ -192,8 +195,10 @@ std::vector<Problem> check_reassigning(const Context& context, const std::vector
     bool touched = false;
     for (const Reassigned& r : nodes) {
       const fleet::SeenMember* member = view.of(r.node->id);
+      const catalog::Service* service = context.catalog().service(view.service);
+      const bool by_capability = service && !service->on.capabilities.empty();
       const bool stays =
-          r.after == fleet::Role::kManager &&
+          (r.after == fleet::Role::kManager || by_capability) &&
           std::find(r.services.begin(), r.services.end(), view.service) != r.services.end();
       if (!member && !stays) continue;
       touched = true;

@@ -10,6 +10,7 @@
 #include "fleet/lifecycle.h"
 #include "fleet/patterns.h"
 #include "fleet/words.h"
+#include "plan/candidates.h"
 #include "plan/context.h"
 
 namespace clusterctl::plan {
@@ -246,19 +247,21 @@ bool Reassign::check_way() {
 }
 
 void Reassign::check_rules() {
-  fleet::Placement placement{&context_.snapshot(), {}, context_.managers(ids_of(targets_)), peer_};
+  std::vector<Candidate> candidates;
   for (const Move& m : moves_) {
     Candidate c;
     c.node = m.node;
     c.host_group = m.wish.host_group;
     c.capabilities = catalog_.capabilities_for(m.wish.host_group, m.wish.capabilities);
     c.role = m.to;
+    c.group_manages = catalog_.host_group(m.wish.host_group)->manager;
     c.vars = effective_vars(context_.snapshot(), catalog_, *m.node, c.host_group, request_.vars);
     c.services = m.after;
     add_catalog_facts(catalog_, c);
-    placement.candidates.push_back(std::move(c));
+    candidates.push_back(std::move(c));
   }
-  fleet::Findings findings = check_placement(placement);
+  fleet::Findings findings = check_placement(
+      placement_for(context_, candidates, context_.managers(ids_of(targets_)), peer_));
   for (const Problem& p : findings.problems.list()) problems_.add(Code::kRefused, p);
   plan_.warnings.insert(plan_.warnings.end(), findings.warnings.begin(), findings.warnings.end());
 }
