@@ -114,6 +114,17 @@ void Replace::check_pair() {
                 fmt::format("{} has left and {} is in its place", old_->name, new_->name),
                 fmt::format("`clusterctl node rm {}` forgets it", old_->name), old_->name});
   }
+  if (leaves_ && !dead_ && old_->status.presence == fleet::Presence::kDisappeared) {
+    problems_.add(
+        Code::kConflict,
+        Problem{"unreachable",
+                fmt::format("{} does not answer, so it cannot be cleaned", old_->name),
+                fmt::format("bring it back and run `clusterctl node check {0}`; if it will never "
+                            "answer, power it off: `clusterctl node replace {0} --with {1} --force "
+                            "--i-have-powered-it-off`",
+                            old_->name, new_->name),
+                old_->name});
+  }
   if (joins_ && is_commissioned(*new_) && new_->status.lifecycle != Lifecycle::kProvisioning) {
     problems_.add(Code::kConflict,
                   Problem{"in_use",
@@ -191,7 +202,7 @@ fleet::Snapshot Replace::after_joining(const Plan& joining) const {
   return out;
 }
 
-// Problems of both halves, each with the way that replace offers.
+// Problems of both halves.
 void Replace::keep(Result<Plan> half, Plan& into) {
   if (half) {
     into = std::move(*half);
@@ -199,14 +210,8 @@ void Replace::keep(Result<Plan> half, Plan& into) {
   }
   const Error& error = half.error();
   if (error.problems.empty()) problems_.add(error);
-  for (Problem p : error.problems) {
-    if (p.code == "unreachable" && p.node == old_->name) {
-      p.hint = fmt::format(
-          "bring it back and run `clusterctl node check {0}`; if it will never answer, power it "
-          "off: `clusterctl node replace {0} --with {1} --force --i-have-powered-it-off`",
-          old_->name, new_->name);
-    }
-    problems_.add(error.code, std::move(p));
+  for (const Problem& p : error.problems) {
+    problems_.add(error.code, p);
   }
 }
 
