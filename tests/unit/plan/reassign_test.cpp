@@ -156,20 +156,32 @@ TEST_F(ReassignTest, UpdateOfTheGroupDoesTheSame) {
 }
 
 TEST_F(ReassignTest, UpdateOfCapabilitiesCleansWhatIsLostAndMakesWhatIsGained) {
+  catalog_ = *catalog::Catalog::parse_text(R"(
+host_groups:
+  service-master: {manager: true, capabilities: [ucp-controller]}
+  service-worker: {manager: false, capabilities: [service-worker]}
+services:
+  base: {on: all}
+  docker: {on: all, needs: [base]}
+  etcd: {on: {role: manager}, needs: [base], quorum: members}
+  swarm: {on: all, needs: [docker], quorum: members, schedules: true}
+  volumes: {on: {capability: [storage]}, needs: [docker]}
+)",
+                                           "test catalog");
   fleet(3, 1);
   Json body = ask("update", {"w1"});
-  body["capabilities"] = {"dtr-controller"};
+  body["capabilities"] = {"storage"};
   Plan p = accepted(body);
   EXPECT_EQ(steps(p.stages), "0 check w1; 0 observe m1 m2 m3; 1 site w1; 1 verify w1");
-  EXPECT_EQ(services(p, "site", "w1"), (Names{"base", "docker", "swarm", "dtr"}));
-  EXPECT_EQ(p.changes.at(fleet_["w1"].id).capabilities, (Names{"dtr-controller"}));
-  fleet_["w1"].status.applied->capabilities = {"dtr-controller"};
-  fleet_["w1"].status.applied->services = {"base", "docker", "swarm", "dtr"};
+  EXPECT_EQ(services(p, "site", "w1"), (Names{"base", "docker", "swarm", "volumes"}));
+  EXPECT_EQ(p.changes.at(fleet_["w1"].id).capabilities, (Names{"storage"}));
+  fleet_["w1"].status.applied->capabilities = {"storage"};
+  fleet_["w1"].status.applied->services = {"base", "docker", "swarm", "volumes"};
   body["capabilities"] = {"service-worker"};
   p = accepted(body);
   EXPECT_EQ(steps(p.stages),
             "0 check w1; 0 observe m1 m2 m3; 1 cleanup w1 as before; 1 site w1; 1 verify w1");
-  EXPECT_EQ(services(p, "cleanup", "w1"), (Names{"dtr"}));
+  EXPECT_EQ(services(p, "cleanup", "w1"), (Names{"volumes"}));
 }
 
 TEST_F(ReassignTest, TheRulesOfPlacementHoldForTheNewPlace) {
