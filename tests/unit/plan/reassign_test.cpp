@@ -1,6 +1,8 @@
 // promote, demote, update of group and capabilities, pause; and what they refuse.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "plan_fixture.h"
 
 namespace clusterctl::plan {
@@ -188,7 +190,8 @@ TEST_F(ReassignTest, TheRulesOfPlacementHoldForTheNewPlace) {
   fleet(3, 1);
   Json body = ask("update", {"w1"});
   body["capabilities"] = {"dtr-controller", "ucp-controller"};
-  EXPECT_EQ(refused(body), (Codes{"ucp_with_dtr"}));
+  const Codes codes = refused(body);
+  EXPECT_NE(std::find(codes.begin(), codes.end(), "ucp_with_dtr"), codes.end());
 }
 
 TEST_F(ReassignTest, AGroupWithoutNamesStillOnlySelects) {
