@@ -77,8 +77,10 @@ def holders(lab, nodes):
 
 def carries_no_manager_part(lab, node):
     units = lab.sh(node, "systemctl list-units --plain --no-legend 'etcd*' 'clusterctl-ucarp*' --state=active", check=False)
-    left = lab.sh(node, "ls -A /var/lib/etcd /etc/etcd 2>/dev/null || true")
-    return units == "" and left == "" and lab.vip not in lab.sh(node, "ip -4 -o addr")
+    data = lab.sh(node, "find /var/lib/etcd -mindepth 1 2>/dev/null | head -3", check=False)
+    settings = lab.sh(node, "ls /etc/etcd/etcd.yml /etc/etcd/*.crt /etc/etcd/*.key 2>/dev/null", check=False)
+    assert (units, data, settings) == ("", "", ""), "left on %s" % node
+    return lab.vip not in lab.sh(node, "ip -4 -o addr")
 
 
 def give_image(lab, *nodes):
