@@ -150,8 +150,8 @@ Noun node_noun() {
   noun.commands.push_back(make_node_inspect());
   noun.commands.push_back(make_node_get());
   noun.commands.push_back(make_node_add());
-  for (const char* kind :
-       {"check", "commission", "verify", "drain", "activate", "update", "decommission"}) {
+  for (const char* kind : {"check", "commission", "verify", "drain", "pause", "activate", "update",
+                           "promote", "demote", "replace", "decommission"}) {
     noun.commands.push_back(make_node_work(kind));
   }
   noun.commands.push_back(make_node_label());

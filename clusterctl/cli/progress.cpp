@@ -41,7 +41,16 @@ std::vector<std::string> Progress::feed(const client::SseMessage& message, Ms no
   if (!document) return {};
   last_local_ = now;
   if (message.event == "stage") return feed_stage(*document);
+  if (message.event == "state") return feed_state(*document);
   return message.event == "task" ? feed_task(*document) : std::vector<std::string>{};
+}
+
+// Between two stages: somebody paused the job, or let it go on.
+std::vector<std::string> Progress::feed_state(const Json& document) {
+  const bool paused = text(document, "state") == "paused";
+  if (paused == paused_) return {};
+  paused_ = paused;
+  return {paused ? "paused; clusterctl job resume lets it go on" : "goes on"};
 }
 
 std::vector<std::string> Progress::feed_task(const Json& event) {

@@ -45,7 +45,9 @@ Status check_named_version(const fleet::Snapshot& fleet, const plan::Request& re
 // A node that another job of the same kind works on is a duplicate; another kind waits, or is
 // refused on request.
 Status Controller::check_busy(const State& now, const plan::Request& request) const {
-  for (const std::string& ref : request.nodes) {
+  std::vector<std::string> refs = request.nodes;
+  if (!request.with.empty()) refs.push_back(request.with);
+  for (const std::string& ref : refs) {
     const auto node = now.fleet->find(ref);
     if (!node) continue;  // the plan reports it
     for (const auto& [id, job] : now.jobs) {
@@ -121,6 +123,8 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
   job.roles = plan.roles;
   job.changes = plan.changes;
   job.cleanup = plan.cleanup;
+  job.put_back = plan.put_back;
+  job.parts = plan.parts;
   job.warnings = plan.warnings;
   for (const plan::Stage& stage : plan.stages) job.stages.push_back(pending(stage));
 
@@ -141,11 +145,11 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
     if (wanted == plan.changes.end() || !job::changes_spec(plan.kind))
       continue;  // looking changes nothing
     job.undo[id] = plan::wish_of(before);
+    if (wanted->second.labels) job.undo[id].labels = before.spec.labels;
+    if (wanted->second.vars) job.undo[id].vars = before.spec.vars;
     fleet::Node after = before;
     fleet::NodeSpec spec = before.spec;
-    spec.host_group = wanted->second.host_group;
-    spec.capabilities = wanted->second.capabilities;
-    spec.availability = wanted->second.availability;
+    set_wish(spec, wanted->second);
     if (fleet::set_spec(after, std::move(spec))) change.nodes[id] = std::move(after);
   }
   if (origin.continues) take_over(job, origin, change);

@@ -14,6 +14,13 @@ State apply(const State& state, const Change& change) {
   ++fleet->revision;
   for (const auto& [id, node] : change.nodes) fleet->nodes[id] = node;
   for (const std::string& id : change.removed_nodes) fleet->nodes.erase(id);
+  for (const auto& [id, tombstone] : change.tombstones) {
+    if (tombstone) {
+      fleet->tombstones[id] = *tombstone;
+    } else {
+      fleet->tombstones.erase(id);
+    }
+  }
   if (change.globals) {
     fleet->globals = *change.globals;
     ++next.globals_revision;

@@ -19,6 +19,7 @@ namespace clusterctl::controller {
 struct Change {
   std::map<std::string, fleet::Node> nodes;  // added or replaced, by id
   std::set<std::string> removed_nodes;
+  std::map<std::string, std::optional<fleet::Tombstone>> tombstones;  // nullopt: remove
   std::optional<Json> globals;
   std::optional<fleet::Cluster> cluster;
   std::map<std::string, job::Job> jobs;

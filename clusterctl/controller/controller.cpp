@@ -12,6 +12,7 @@
 #include "fleet/operation.h"
 #include "fleet/patterns.h"
 #include "fleet/recognize.h"
+#include "fleet/tombstone.h"
 
 namespace clusterctl::controller {
 namespace {
@@ -105,6 +106,12 @@ void Controller::add_events(Change& change, const fleet::Node& before, const fle
     add(node_event("node.presence", after,
                    fmt::format("{} → {}", fleet::word(before.status.presence),
                                fleet::word(after.status.presence))));
+    if (after.status.presence == fleet::Presence::kDiscovered && !fleet::is_commissioned(after) &&
+        fleet::has_condition(after.status, fleet::condition::kNotCleaned)) {
+      add(node_event("node.returned", after,
+                     "it was removed without a cleanup and answers again: the next commission "
+                     "cleans it first"));
+    }
   }
   for (const fleet::Condition& c : after.status.conditions) {
     if (!fleet::has_condition(before.status, c.type))
@@ -143,8 +150,10 @@ Result<fleet::Node> Controller::add_node(const Json& body, const By& by) {
   auto vars = hide(node->spec.vars, "node." + node->id, change);
   if (!vars) return fail(vars.error());
   node->spec.vars = std::move(*vars);
-  change.nodes[node->id] = *node;
   change.events.push_back(node_event("node.added", *node, node->spec.addr));
+  if (fleet::Node before = *node; fleet::mark_returned(*snapshot, *node, deps_.clock.now()))
+    add_events(change, before, *node, "");
+  change.nodes[node->id] = *node;
   change.by = by.who;
   change.reason = by.reason;
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
@@ -229,8 +238,13 @@ Status Controller::remove_node(std::string_view ref, const IfMatch& if_match) {
   if (auto ok = fleet::check_removable(node); !ok) return ok;
   Change change;
   change.removed_nodes.insert(node.id);
+  const auto tombstone = fleet::tombstone_of(node, deps_.clock.now());
+  if (tombstone) change.tombstones[node.id] = tombstone;
   forget_secrets(*now, secret_references(node.spec.vars), node.id, change);
-  change.events.push_back(node_event("node.removed", node, node.spec.addr));
+  change.events.push_back(node_event(
+      "node.removed", node,
+      node.spec.addr +
+          (tombstone ? "; it owes a cleanup and is known again when it comes back" : "")));
   if (fleet::has_condition(node.status, fleet::condition::kIdentityConflict)) {
     fleet::Snapshot after = *now->fleet;  // who was in conflict with it, is no more
     after.nodes.erase(node.id);

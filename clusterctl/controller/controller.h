@@ -190,6 +190,8 @@ class Controller final : public job::Host {
   void go_on(const job::Job& job) REQUIRES(mutex_);
   void launch(job::Job job) REQUIRES(mutex_);
   bool relaunch_lost() REQUIRES(mutex_);
+  static void settle_tombstone(const State& now, const fleet::Node& before,
+                               const fleet::Node& after, Change& change);
   void forget_old_jobs() REQUIRES(mutex_);
 
   Deps deps_;

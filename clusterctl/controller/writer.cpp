@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "fleet/node_json.h"
+#include "fleet/tombstone.h"
 #include "job/job_json.h"
 
 namespace clusterctl::controller {
@@ -114,6 +115,8 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
       auto node = fleet::node_from_json(*value);
       if (!node) return fail(node.error());
       fleet->nodes[node->id] = std::move(*node);
+    } else if (key.starts_with("tombstones/")) {
+      fleet->tombstones[key.substr(11)] = fleet::tombstone_from(*value);
     } else if (key.starts_with("jobs/")) {
       auto job = job::from_record(*value);
       if (!job) return fail(job.error());
@@ -160,6 +163,13 @@ std::vector<store::Operation> Writer::operations(Change& change) {
     remove("nodes/" + id);
     if (const auto it = now->history.find(id); it != now->history.end()) {
       for (const HistoryEntry& e : *it->second) remove(history_key(id, e.number));
+    }
+  }
+  for (const auto& [id, tombstone] : change.tombstones) {
+    if (tombstone) {
+      put("tombstones/" + id, fleet::to_json(*tombstone));
+    } else {
+      remove("tombstones/" + id);
     }
   }
   for (const auto& [id, job] : change.jobs) put("jobs/" + id, job::to_record(job));

@@ -26,6 +26,14 @@ struct Cluster {
   bool operator==(const Cluster&) const = default;
 };
 
+// A node that was removed while it owed a cleanup; see tombstone.h.
+struct Tombstone {
+  std::string id, name, addr;  // of the removed record
+  std::string uuid, machine_id;
+  std::string reason;  // why it owes a cleanup
+  Time since{};
+};
+
 // The machine the controller runs on, found out at its start; not stored.
 struct OwnHost {
   std::set<std::string> addresses;  // canonical spelling, and host names
@@ -37,6 +45,7 @@ struct Snapshot {
   std::map<std::string, Node> nodes;  // by id
   Json globals = Json::object();      // Ansible variables; secrets as {"secret": "<name>"}
   Cluster cluster;
+  std::map<std::string, Tombstone> tombstones;  // by the id of the removed node
   OwnHost own_host;
   // Most nodes stopped answering at once: it is the controller that is cut off. What is known of
   // their presence is from before. Not stored.

@@ -217,10 +217,18 @@ Status check_patch(const Node& node, const SpecPatch& patch) {
   Error error{Code::kConflict, "needs_job", "", "", {}};
   for (const std::string& field : patch.needs_job) {
     std::string hint = fmt::format("run `clusterctl node decommission {}`", node.name);
-    if (field == "availability" && patch.spec.availability != Availability::kPause) {
+    if (field == "availability") {
       hint = fmt::format("run `clusterctl node {} {}`",
-                         patch.spec.availability == Availability::kDrain ? "drain" : "activate",
+                         patch.spec.availability == Availability::kActive
+                             ? "activate"
+                             : word(patch.spec.availability),
                          node.name);
+    } else if (field == "host_group") {
+      hint = fmt::format("run `clusterctl node update {} --host-group={}`", node.name,
+                         patch.spec.host_group);
+    } else if (field == "capabilities") {
+      hint = fmt::format("run `clusterctl node update {} --capabilities={}`", node.name,
+                         join(patch.spec.capabilities, ","));
     } else if (field != "acceptance" && field != "allocation") {
       hint += fmt::format(", change it, then `clusterctl node commission {}`", node.name);
     }

@@ -93,7 +93,8 @@ void check_as_wanted(const Context& context, fleet::Problems& problems, const No
     const Json vars = effective_vars(context.snapshot(), context.catalog(), *node, group, r.vars);
     plan.roles[node->id] = context.catalog().role(group, capabilities);
     plan.stages[0].services[node->id] = context.catalog().services_for(group, capabilities, vars);
-    plan.changes[node->id] = {group, given, r.availability.value_or(node->spec.availability)};
+    plan.changes[node->id] = {
+        group, given, r.availability.value_or(node->spec.availability), {}, {}};
   }
 }
 

@@ -117,7 +117,17 @@ std::vector<std::string> Context::services_of_any_group(const Node& node) const 
   return out;
 }
 
-NodeList Context::named(fleet::Problems& problems, std::vector<Problem>&) const {
+std::vector<std::string> Context::strays(const Node& node,
+                                         const std::vector<std::string>& wanted) const {
+  if (!has_condition(node.status, fleet::condition::kDirty)) return {};
+  std::vector<std::string> out = services_of_any_group(node);
+  std::erase_if(out, [&](const std::string& name) {
+    return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+  });
+  return out;
+}
+
+NodeList Context::named(fleet::Problems& problems, std::vector<Problem>& warnings) const {
   NodeList out;
   std::set<std::string> seen;
   for (const std::string& name : request_.nodes) {

@@ -71,12 +71,18 @@ fleet::Applied applied_after(const fleet::Snapshot& snapshot, const catalog::Cat
   fleet::Applied out;
   out.host_group = node.spec.host_group;
   out.capabilities = node.spec.capabilities;
-  // A change of the availability that waits behind this work is already wanted, and not yet made.
-  out.availability = plan.kind == "commission" ? node.spec.availability : last_availability(node);
+  // A change that waits behind this work is already wanted, and not yet made.
+  const auto part = plan.parts.find(node.id);
+  const bool joins = (part == plan.parts.end() ? plan.kind : part->second) == "commission";
+  out.availability = joins ? node.spec.availability : last_availability(node);
+  if (!joins && node.status.applied) {
+    out.host_group = node.status.applied->host_group;
+    out.capabilities = node.status.applied->capabilities;
+  }
   if (const auto change = plan.changes.find(node.id); change != plan.changes.end()) {
     out.host_group = change->second.host_group;
     out.capabilities = change->second.capabilities;
-    out.availability = change->second.availability;
+    if (joins) out.availability = change->second.availability;
   }
   out.capabilities = catalog.capabilities_for(out.host_group, out.capabilities);
   out.versions = node.spec.versions;
