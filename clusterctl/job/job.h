@@ -148,7 +148,7 @@ struct Job {
   // Fingerprint of what each node was converged with (plan/drift.h), by node id: the variables may
   // be changed while the job runs.
   std::map<std::string, std::string> rendered;
-  std::optional<plan::Stage> cleanup;               // template for nodes that fail
+  std::optional<plan::Stage> cleanup;  // template for nodes that fail
   std::map<std::string, std::vector<plan::Stage>>
       put_back;  // for a node that fails: what gives it back what it was
   std::map<std::string, std::string> parts;  // node id -> kind of work it goes through, if another
