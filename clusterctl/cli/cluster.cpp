@@ -3,6 +3,7 @@
 
 #include "base/strings.h"
 #include "cli/attach.h"
+#include "cli/cluster_commands.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -166,6 +167,7 @@ Noun manager_noun() {
 Noun cluster_noun() {
   Noun noun{"cluster", "The cluster as a whole", {}, {}, nullptr};
   noun.commands.push_back(std::make_unique<ClusterInfo>());
+  noun.commands.push_back(make_cluster_update());
   return noun;
 }
 

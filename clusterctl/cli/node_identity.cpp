@@ -84,28 +84,6 @@ class Move final : public Command {
   std::string name_, addr_;
 };
 
-class ForgetHostkey final : public Command {
- public:
-  ForgetHostkey()
-      : Command("forget-hostkey",
-                "Pin the SSH host key of a node anew, after it was installed anew") {
-    details =
-        "The next check takes the key that the machine shows then. If you know the key, set it "
-        "instead:\nPATCH /v1/nodes/NAME {\"spec\": {\"ssh\": {\"host_key\": \"ssh-ed25519 "
-        "AAAA…\"}}}";
-  }
-  void options(Options& o) override { o.argument("NAME", name_, "name or id of the node"); }
-  Result<int> run(Session& session) override {
-    return show(session,
-                session.call("PATCH", "/v1/nodes/" + client::escape(name_),
-                             {{"spec", {{"ssh", {{"host_key", nullptr}}}}}}),
-                "has no pinned host key any more", "check");
-  }
-
- private:
-  std::string name_;
-};
-
 }  // namespace
 
 std::vector<CommandPtr> make_node_identity() {
@@ -113,7 +91,6 @@ std::vector<CommandPtr> make_node_identity() {
   out.push_back(std::make_unique<ConfirmHardware>());
   out.push_back(std::make_unique<Move>());
   out.push_back(std::make_unique<Rename>());
-  out.push_back(std::make_unique<ForgetHostkey>());
   return out;
 }
 

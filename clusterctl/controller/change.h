@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "controller/event_log.h"
+#include "controller/history.h"
 #include "fleet/snapshot.h"
 #include "job/job.h"
 
@@ -18,6 +19,7 @@ namespace clusterctl::controller {
 struct Change {
   std::map<std::string, fleet::Node> nodes;  // added or replaced, by id
   std::set<std::string> removed_nodes;
+  std::map<std::string, std::optional<fleet::Tombstone>> tombstones;  // nullopt: remove
   std::optional<Json> globals;
   std::optional<fleet::Cluster> cluster;
   std::map<std::string, job::Job> jobs;
@@ -25,6 +27,8 @@ struct Change {
   std::map<std::string, std::optional<Json>> secrets;  // nullopt: remove
   std::vector<Event> events;                           // numbered by the writer
   std::optional<std::optional<Time>> isolated_since;   // since when most nodes are out of sight
+  std::vector<HistoryEntry> history;                   // derived from all that; numbered likewise
+  std::string by, reason;  // who makes it, and why, if that was said; for the history
 };
 
 // What readers see: immutable, shared by pointer.
@@ -32,8 +36,12 @@ struct State {
   std::shared_ptr<const fleet::Snapshot> fleet = std::make_shared<fleet::Snapshot>();
   std::map<std::string, std::shared_ptr<const job::Job>> jobs;  // by id: oldest first
   std::map<std::string, Json> secrets;
+  Histories history;
   uint64_t globals_revision = 0;
 };
+
+// How a secret's value is known to the fleet (fleet::Snapshot::secret_digests).
+std::string secret_digest(const Json& value);
 
 // `state` with `change` in it.
 State apply(const State& state, const Change& change);

@@ -101,6 +101,7 @@ bool completes_batch(const Job& job, const StageStatus& stage) {
 std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::Snapshot& fleet,
                               const catalog::Catalog& catalog) {
   if (auto stop = too_many_failures(job)) return stop;
+  if (job.kind != "update") return std::nullopt;  // others take no worker out of use
   const int batch = stage.def.batch;
   const std::vector<std::string> nodes = nodes_of(job, batch);
   const plan::Budget budget = plan::budget_for(fleet, catalog, job.request.max_unavailable, nodes);
@@ -129,11 +130,18 @@ std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::S
   return std::nullopt;
 }
 
+// The nodes that a stage changes, reached or not.
+std::vector<std::string> worked_on(const StageStatus& stage) {
+  std::vector<std::string> out = stage.nodes;
+  out.insert(out.end(), stage.def.about.begin(), stage.def.about.end());
+  return out;
+}
+
 std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
                                     const fleet::Snapshot& fleet, Time now) {
   std::vector<NodeChange> out;
   if (stage.def.batch == 0 || stage.def.name == "observe") return out;
-  for (const std::string& id : stage.nodes) {
+  for (const std::string& id : worked_on(stage)) {
     NodeOutcome* n = job.outcome(id);
     const auto node = fleet.nodes.find(id);
     if (!n || n->begun || node == fleet.nodes.end()) continue;
@@ -141,11 +149,21 @@ std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
     n->was_out = node->second.status.lifecycle == fleet::Lifecycle::kMaintenance;
     out.emplace_back();
     out.back().id = id;
-    out.back().event = fleet::Event::kMaintain;
+    out.back().event = begin_event(job.part_of(id));
     if (is_stay(job.kind)) out.back().maintenance = begin_stay(job, node->second, now);
   }
   return out;
 }
+
+namespace {
+
+// The last thing that is done with a node that another one replaces.
+bool is_removal(const Job& job, const StageStatus& s) {
+  if (s.def.name == "forget") return true;
+  return s.def.name == "cleanup" && !s.nodes.empty() && job.part_of(s.nodes[0]) == "decommission";
+}
+
+}  // namespace
 
 std::vector<NodeChange> finish_batches(Job& job, const fleet::Snapshot& fleet,
                                        const catalog::Catalog& catalog) {
@@ -157,8 +175,9 @@ std::vector<NodeChange> finish_batches(Job& job, const fleet::Snapshot& fleet,
     if (!is_final(s.state)) open.insert(s.def.batch);
   }
   for (const StageStatus& s : job.stages) {
-    if (s.def.batch == 0 || s.def.name != aim || open.count(s.def.batch)) continue;
-    for (const std::string& id : s.nodes) {
+    const bool last = s.def.name == aim || is_removal(job, s);
+    if (s.def.batch == 0 || !last || open.count(s.def.batch)) continue;
+    for (const std::string& id : worked_on(s)) {
       NodeOutcome* n = job.outcome(id);
       const bool done = n && n->begun && n->state == OutcomeState::kRunning;
       if (!done || !fleet.nodes.count(id)) continue;

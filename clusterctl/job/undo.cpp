@@ -30,7 +30,7 @@ bool missed_its_aim(const Job& job, const std::string& node) {
 // A change that is the aim of the job stays when it was made.
 bool is_aim(const Job& job, const std::string& node) {
   const NodeOutcome* n = job.outcome(node);
-  return job.kind == "drain" || job.kind == "activate" || job.kind == "maintenance-enter" ||
+  return plan::availability_of(job.kind).has_value() || job.kind == "maintenance-enter" ||
          job.kind == "maintenance-exit" || (n && keeps_out(job, *n));
 }
 
@@ -166,7 +166,8 @@ fleet::Availability availability_during(const Job& job, const StageStatus& stage
     if (e.node == node.id && e.what == kAvailability && is_open(e.state) && to) return *to;
   }
   // What is wanted may be the aim of a job that waits behind this one.
-  return job.kind == "commission" ? node.spec.availability : plan::last_availability(node);
+  return job.part_of(node.id) == "commission" ? node.spec.availability
+                                              : plan::last_availability(node);
 }
 
 }  // namespace clusterctl::job

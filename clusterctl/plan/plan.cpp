@@ -59,8 +59,10 @@ Result<Plan> plan_kind(const Context& context) {
   if (request.kind == "check") return plan_check(context);
   if (request.kind == "verify") return plan_verify(context);
   if (request.kind == "observe") return plan_observe(context);
-  if (request.kind == "drain" || request.kind == "activate") return plan_availability(context);
+  if (availability_of(request.kind)) return plan_availability(context);
+  if (reassigns(request)) return plan_reassign(context);
   if (request.kind == "update") return plan_update(context);
+  if (request.kind == "replace") return plan_replace(context);
   if (request.kind == "maintenance-enter") return plan_maintenance_enter(context);
   if (request.kind == "maintenance-exit") return plan_maintenance_exit(context);
   if (request.kind == "reboot") return plan_reboot(context);

@@ -27,8 +27,8 @@ WORKERS = ["w%d" % n for n in range(1, 9)]
 KINDS = {
     "Unallocated": ["commission", "commission", "check"],
     "Decommissioned": ["commission", "commission", "check"],
-    "Allocated": ["decommission", "update", "drain", "activate", "verify", "maintenance-enter", "reboot"],
-    "Maintenance": ["update", "decommission", "maintenance-exit", "maintenance-exit", "reboot"],
+    "Allocated": ["decommission", "update", "drain", "activate", "verify", "promote", "demote", "pause", "maintenance-enter", "reboot"],
+    "Maintenance": ["update", "decommission", "promote", "demote", "maintenance-exit", "maintenance-exit", "reboot"],
     "Cancelled": ["decommission"],
 }
 GROUPS = {"m": "service-master", "w": "service-worker"}
