@@ -101,7 +101,6 @@ Tree make_tree() {
   tree.nouns.push_back(global_noun());
   tree.nouns.push_back(inventory_noun());
   tree.nouns.push_back(manager_noun());
-  tree.nouns.push_back(cluster_noun());
   tree.commands.push_back(make_status());
   tree.commands.push_back(make_events());
   tree.commands.push_back(make_version());

@@ -169,7 +169,7 @@ class NodeWork final : public Command {
              "leave a node that failed as it is, also its availability");
     }
     if (drain_) max_unavailable_option(o);
-    if (!commission_ && !decommission_ && !schedules_ && !update_) {
+    if (name == "check" || name == "verify") {
       o.value("-g,--host-group", "GROUP", group_,
               name == "check" ? "without names: all nodes of this group; with names: the group "
                                 "they are checked for"
