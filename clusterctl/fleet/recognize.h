@@ -49,8 +49,7 @@ Recognized disappeared(Snapshot& fleet, const Sighting& sighting, Time now,
 // The prober's word about one node. A node that went away while its machine was reported elsewhere
 // has moved there. `answered`: when it was seen last.
 void record_presence(Snapshot& fleet, const std::string& id, Presence presence, Time now,
-                     std::set<std::string>& changed,
-                     std::optional<Time> answered = std::nullopt);
+                     std::set<std::string>& changed, std::optional<Time> answered = std::nullopt);
 
 // What `seen` means for the node when `row` says how it compares with what was accepted: sets or
 // clears HardwareReplaced, raises NeedsVerification, takes over what is new. True: it has changed.

@@ -52,9 +52,9 @@ struct Request {
 Result<Request> parse_request(const Json& body);
 Json to_json(const Request& request);
 
-inline const std::vector<std::string> kKinds{"commission", "decommission", "check",    "verify",
-                                             "observe",    "drain",        "activate", "update",
-                                             "pause",      "promote",      "demote",   "replace",
+inline const std::vector<std::string> kKinds{
+    "commission",        "decommission",     "check", "verify",  "observe", "drain",
+    "activate",          "update",           "pause", "promote", "demote",  "replace",
     "maintenance-enter", "maintenance-exit", "reboot"};
 // Kinds that only set the scheduler's availability, and to what.
 inline std::optional<fleet::Availability> availability_of(std::string_view kind) {

@@ -22,8 +22,8 @@ const std::vector<std::string> kKeys{"kind",         "nodes",           "host_gr
                                      "if_busy",      "dry_run",         "timeout",
                                      "max_failures", "max_unavailable", "deadline",
                                      "drain",        "silence_timeout", "controller_host",
-                                     "with",         "take_vars",
-                                     "reason", "owner", "until", "for"};
+                                     "with",         "take_vars",       "reason",
+                                     "owner",        "until",           "for"};
 const std::vector<std::string> kLevels{"membership", "state", "packages", "images"};
 constexpr size_t kMaxNodes = 10000;
 
