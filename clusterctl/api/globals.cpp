@@ -28,7 +28,7 @@ Result<Response> change(Controller& c, const Request& r, bool merge) {
     return fail(Code::kInvalid, "no_vars", "the request has no \"vars\"",
                 R"(send {"vars": {…}}; nothing was changed)");
   }
-  auto warnings = c.set_globals((*body)["vars"], merge);
+  auto warnings = c.set_globals((*body)["vars"], merge, r.identity.name);
   if (!warnings) return fail(warnings.error());
   return answer(c, *warnings);
 }

@@ -107,7 +107,7 @@ void add_node_routes(Router& router, Controller& c) {
   router.post("/v1/nodes", [&c](const Request& r) -> Result<Response> {
     auto body = json_body(r);
     if (!body) return fail(body.error());
-    auto node = c.add_node(*body);
+    auto node = c.add_node(*body, r.identity.name);
     if (!node) return fail(node.error());
     return answer(*node, c, 201).with("Location", "/v1/nodes/" + node->id);
   });
@@ -122,7 +122,7 @@ void add_node_routes(Router& router, Controller& c) {
     if (!body) return fail(body.error());
     const auto versions = if_match(r);
     if (!versions) return fail(versions.error());
-    auto node = c.patch_node(r.param("n"), *body, *versions);
+    auto node = c.patch_node(r.param("n"), *body, *versions, r.identity.name);
     if (!node) return fail(node.error());
     return answer(*node, c);
   });
@@ -130,7 +130,8 @@ void add_node_routes(Router& router, Controller& c) {
     if (auto ok = no_body(r); !ok) return fail(ok.error());
     const auto versions = if_match(r);
     if (!versions) return fail(versions.error());
-    if (auto done = c.remove_node(r.param("n"), *versions); !done) return fail(done.error());
+    if (auto done = c.remove_node(r.param("n"), *versions, r.identity.name); !done)
+      return fail(done.error());
     return Response::no_content();
   });
 }

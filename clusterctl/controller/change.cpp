@@ -22,6 +22,16 @@ State apply(const State& state, const Change& change) {
       next.secrets.erase(name);
     }
   }
+  for (const auto& [id, plan] : change.plans) {
+    if (plan) {
+      next.plans[id] = std::make_shared<StoredPlan>(*plan);
+    } else {
+      next.plans.erase(id);
+    }
+  }
+  for (const uint64_t number : change.forgotten_revisions) next.revisions.erase(number);
+  if (change.revision)
+    next.revisions[change.revision->number] = std::make_shared<Revision>(*change.revision);
   next.fleet = std::move(fleet);
   return next;
 }

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "controller/event_log.h"
+#include "controller/revision.h"
+#include "controller/stored_plan.h"
 #include "fleet/snapshot.h"
 #include "job/job.h"
 
@@ -22,8 +24,14 @@ struct Change {
   std::optional<fleet::Cluster> cluster;
   std::map<std::string, job::Job> jobs;
   std::set<std::string> removed_jobs;
-  std::map<std::string, std::optional<Json>> secrets;  // nullopt: remove
-  std::vector<Event> events;                           // numbered by the writer
+  std::map<std::string, std::optional<Json>> secrets;      // nullopt: remove
+  std::map<std::string, std::optional<StoredPlan>> plans;  // nullopt: remove
+  std::vector<Event> events;                               // numbered by the writer
+  // Who asked for it and how it is called, for the list of revisions.
+  std::string by, what;
+  // Filled by the writer when it commits.
+  std::optional<Revision> revision = std::nullopt;
+  std::set<uint64_t> forgotten_revisions = {};
 };
 
 // What readers see: immutable, shared by pointer.
@@ -32,6 +40,8 @@ struct State {
   std::map<std::string, std::shared_ptr<const job::Job>> jobs;  // by id: oldest first
   std::map<std::string, Json> secrets;
   uint64_t globals_revision = 0;
+  std::map<std::string, std::shared_ptr<const StoredPlan>> plans;  // by id: oldest first
+  std::map<uint64_t, std::shared_ptr<const Revision>> revisions;   // of what is wanted
 };
 
 // `state` with `change` in it.

@@ -103,7 +103,7 @@ void Controller::add_events(Change& change, const fleet::Node& before, const fle
   if (before.generation != after.generation) add(node_event("node.updated", after, "spec changed"));
 }
 
-Result<fleet::Node> Controller::add_node(const Json& body) {
+Result<fleet::Node> Controller::add_node(const Json& body, const std::string& by) {
   auto request = fleet::parse_new_node(body);
   if (!request) return fail(request.error());
   if (auto ok = ansible::check_var_names(request->spec.vars, "spec.vars"); !ok)
@@ -120,6 +120,8 @@ Result<fleet::Node> Controller::add_node(const Json& body) {
   }
   MutexLock lock(mutex_);
   Change change;
+  change.by = by;
+  change.what = "add " + request->name;
   const auto snapshot = fleet();
   auto node = fleet::add_node(*snapshot, *request, deps_.ids.node_id(), deps_.clock.now());
   if (!node) return node;
@@ -133,7 +135,7 @@ Result<fleet::Node> Controller::add_node(const Json& body) {
 }
 
 Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& patch,
-                                           const IfMatch& if_match) {
+                                           const IfMatch& if_match, const std::string& by) {
   MutexLock lock(mutex_);
   const auto snapshot = fleet();
   const auto found = snapshot->find(ref);
@@ -141,6 +143,8 @@ Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& pat
   if (auto ok = check_version(**found, if_match); !ok) return fail(ok.error());
   fleet::Node node = **found;
   Change change;
+  change.by = by;
+  change.what = "change " + node.name;
   Json hidden = patch;
   if (patch.is_object() && patch.contains("spec") && patch["spec"].is_object() &&
       patch["spec"].contains("vars") && patch["spec"]["vars"].is_object()) {
@@ -168,7 +172,8 @@ Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& pat
   return node;
 }
 
-Status Controller::remove_node(std::string_view ref, const IfMatch& if_match) {
+Status Controller::remove_node(std::string_view ref, const IfMatch& if_match,
+                               const std::string& by) {
   MutexLock lock(mutex_);
   const auto now = state();
   const auto found = now->fleet->find(ref);
@@ -184,19 +189,24 @@ Status Controller::remove_node(std::string_view ref, const IfMatch& if_match) {
     }
   }
   Change change;
+  change.by = by;
+  change.what = "remove " + node.name;
   change.removed_nodes.insert(node.id);
   forget_secrets(*now, secret_references(node.spec.vars), node.id, change);
   change.events.push_back(node_event("node.removed", node, node.spec.addr));
   return commit(std::move(change));
 }
 
-Result<std::vector<Problem>> Controller::set_globals(const Json& vars, bool merge) {
+Result<std::vector<Problem>> Controller::set_globals(const Json& vars, bool merge,
+                                                     const std::string& by) {
   if (!vars.is_object())
     return fail(Code::kInvalid, "not_an_object", "global variables must be a JSON object");
   if (auto ok = ansible::check_var_names(vars, "globals"); !ok) return fail(ok.error());
   MutexLock lock(mutex_);
   const auto now = state();
   Change change;
+  change.by = by;
+  change.what = "set globals";
   auto hidden = hide(vars, "globals", change);
   if (!hidden) return fail(hidden.error());
   Json next = merge ? now->fleet->globals : Json::object();

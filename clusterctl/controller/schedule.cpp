@@ -76,6 +76,7 @@ void Controller::schedule(std::stop_token stop) {
       if (stop.stop_requested()) return;
       check_limits();
       expire_secrets();
+      expire_plans();
       if (!dirty_ && ended_.empty()) continue;
       dirty_ = false;
       ended.swap(ended_);
@@ -95,6 +96,7 @@ void Controller::schedule(std::stop_token stop) {
 // Starts the oldest job that nothing stands in the way of; those that were paused go before those
 // that wait. False: none can start now.
 bool Controller::start_next() {
+  if (end_broken_chain()) return true;
   const auto now = state();
   std::vector<const job::Job*> open;
   int running = 0;
@@ -226,6 +228,7 @@ Status Controller::propose(const job::Proposal& proposal) {
     if (c.wish_back) take_back_wish(*now, job, c.id, change);
     add_events(change, it->second, change.nodes.at(c.id), job.id);
   }
+  if (job.chain.removes && job::is_final(job.state)) remove_done(*now, job, change);
   if (!proposal.event.empty())
     change.events.push_back({0, {}, proposal.event, "", job.id, proposal.message});
   // What ended badly may be gone on with, and needs its variables for that.
