@@ -98,6 +98,9 @@ Tree make_tree() {
   tree.nouns.push_back(job_noun());
   tree.nouns.push_back(global_noun());
   tree.nouns.push_back(inventory_noun());
+  tree.nouns.push_back(revision_noun());
+  tree.commands.push_back(make_plan());
+  tree.commands.push_back(make_apply());
   tree.commands.push_back(make_status());
   tree.commands.push_back(make_events());
   tree.commands.push_back(make_version());

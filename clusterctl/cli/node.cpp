@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "base/strings.h"
+#include "cli/changes_plan.h"
 #include "cli/node_commands.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -53,11 +54,16 @@ class NodeAdd final : public Command {
     o.list("--var", "K=VALUE", vars_, "Ansible host variable; VALUE is JSON or text");
     o.value("--availability", "WORD", availability_, "active, pause or drain").choices = {
         "active", "pause", "drain"};
+    o.flag("--plan", plan_, "only show what would change");
   }
 
   Result<int> run(Session& session) override {
     auto spec = make_spec();
     if (!spec) return fail(spec.error());
+    if (plan_) {
+      Json node{{"name", name_}, {"spec", std::move(*spec)}};
+      return show_changes(session, {{"nodes", Json::array({std::move(node)})}});
+    }
     auto node = session.call("POST", "/v1/nodes", {{"name", name_}, {"spec", std::move(*spec)}});
     if (!node) return fail(node.error());
     if (session.structured()) {
@@ -99,6 +105,7 @@ class NodeAdd final : public Command {
   std::string name_, addr_, user_, key_, jump_, group_, availability_;
   std::optional<int64_t> port_;
   std::vector<std::string> capabilities_, labels_, vars_;
+  bool plan_ = false;
 };
 
 class NodeRm final : public Command {
@@ -108,10 +115,12 @@ class NodeRm final : public Command {
   }
   void options(Options& o) override {
     o.arguments("NAMES", names_, "names or ids of the nodes", true);
+    o.flag("--plan", plan_, "only show what would change");
   }
 
   Result<int> run(Session& session) override {
     session.requested_nodes = names_.size();
+    if (plan_) return show_changes(session, {{"remove", names_}});
     std::optional<Error> first;
     for (const std::string& name : names_) {
       auto gone = session.call("DELETE", "/v1/nodes/" + client::escape(name), nullptr);
@@ -133,6 +142,7 @@ class NodeRm final : public Command {
 
  private:
   std::vector<std::string> names_;
+  bool plan_ = false;
 };
 
 class NodeLabel final : public Command {
@@ -143,11 +153,16 @@ class NodeLabel final : public Command {
   void options(Options& o) override {
     o.argument("NAME", name_, "name or id of the node");
     o.arguments("LABELS", labels_, "k=v sets, k- removes", true);
+    o.flag("--plan", plan_, "only show what would change");
   }
 
   Result<int> run(Session& session) override {
     auto labels = parse_labels(labels_, true);
     if (!labels) return fail(labels.error());
+    if (plan_) {
+      Json node{{"name", name_}, {"spec", {{"labels", *labels}}}};
+      return show_changes(session, {{"nodes", Json::array({std::move(node)})}});
+    }
     auto node = session.call("PATCH", "/v1/nodes/" + client::escape(name_),
                              {{"spec", {{"labels", *labels}}}});
     if (!node) return fail(node.error());
@@ -163,6 +178,7 @@ class NodeLabel final : public Command {
  private:
   std::string name_;
   std::vector<std::string> labels_;
+  bool plan_ = false;
 };
 
 // `accept` and `reject`: what the operator says to a machine that asks to belong here.
@@ -172,10 +188,17 @@ class NodeAcceptance final : public Command {
       : Command(name, summary), word_(std::move(word)) {}
   void options(Options& o) override {
     o.arguments("NAMES", names_, "names or ids of the nodes", true);
+    o.flag("--plan", plan_, "only show what would change");
   }
 
   Result<int> run(Session& session) override {
     session.requested_nodes = names_.size();
+    if (plan_) {
+      Json nodes = Json::array();
+      for (const std::string& name : names_)
+        nodes.push_back({{"name", name}, {"spec", {{"acceptance", word_}}}});
+      return show_changes(session, {{"nodes", std::move(nodes)}});
+    }
     for (const std::string& name : names_) {
       auto node = session.call("PATCH", "/v1/nodes/" + client::escape(name),
                                {{"spec", {{"acceptance", word_}}}});
@@ -193,6 +216,7 @@ class NodeAcceptance final : public Command {
  private:
   std::string word_;
   std::vector<std::string> names_;
+  bool plan_ = false;
 };
 
 }  // namespace
