@@ -175,10 +175,10 @@ class Apply final : public FleetPlan {
     }
     if (!id_.empty()) return apply(session, id_);
     auto body = request(session);
-    if (!body) return fail(body.error());
+    if (!body) return refused(body.error());
     if (plan_) (*body)["dry_run"] = true;
     auto plan = session.call("POST", "/v1/plans", std::move(*body));
-    if (!plan) return fail(plan.error());
+    if (!plan) return refused(plan.error());
     const bool nothing = field(*plan, "nothing") == true;
     if (session.structured()) {
       if (plan_ || nothing) session.data(*plan);
@@ -197,6 +197,12 @@ class Apply final : public FleetPlan {
 
  private:
   static constexpr int kTries = 5;
+
+  // A mistake in the file is no mistake in the command.
+  static tl::unexpected<Error> refused(Error error) {
+    if (exit_code(error.code) == kExitUsage) error.code = Code::kRefused;
+    return fail(std::move(error));
+  }
 
   // Applying a plan twice answers the same, so an answer lost on the way can be asked for again.
   static Result<Json> send(Session& session, const std::string& id) {

@@ -257,7 +257,7 @@ def test_plans_survive_a_restart_and_jobs_can_be_planned_as_well(fleet):
     fleet.restart()
     answer = fleet.send("POST", "/v1/plans/%s/apply" % wanted["id"], {}).ok(202)
     fleet.wait(answer["jobs"][0]["id"], "succeeded")
-    assert json.loads((fleet.double.calls("site")[0]["dir"] / "vars.json").read_text())["x_password"] == "s3cr3t-value"
+    assert json.loads((fleet.double.calls("site")[0]["dir"] / "vars.json").read_text())["x_password"] == {"__ansible_unsafe": "s3cr3t-value"}
     unknown = fleet.send("POST", "/v1/plans/0123/apply", {})
     unknown.problem(404, "no_such_plan")
 
