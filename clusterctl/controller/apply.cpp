@@ -73,7 +73,7 @@ void Controller::pin(StoredPlan& stored, const plan::Difference& d, const State&
   plan::Wanted& w = *stored.wanted;
   std::erase_if(w.nodes, [&](const plan::WantedNode& n) { return d.affected.count(n.name) == 0; });
   w.remove.clear();
-  w.prune = false;
+  w.prune = w.reading == plan::Reading::kWhole;  // of those that are named now
   for (const plan::NodeDifference& n : d.nodes) {
     if (n.what == plan::NodeDifference::What::kRemove) w.remove.push_back(n.name);
   }

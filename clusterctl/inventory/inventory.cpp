@@ -98,6 +98,7 @@ void settle_with(const Sources& sources, const std::string& host, const Json& gl
     const auto global = globals.find(key);
     const bool is_global = global != globals.end() && *global == value;
     const auto mine = own.find(key);
+    if (mine == own.end() && global == globals.end()) continue;  // Ansible's own (ansible_local)
     if (mine == own.end() ? is_global : *mine == value) continue;
     if (is_global) {
       own.erase(key);

@@ -207,11 +207,13 @@ class Differ {
       if (it == by_name_.end()) continue;  // gone already
       if (named_.count(it->second->id)) {
         problem(Code::kInvalid, "both", name, "is named and to be removed", "decide for one");
+      } else if (wanted_.reading == Reading::kWhole && !wanted_.prune) {
+        out_.missing.push_back(name);
       } else {
         remove(*it->second);
       }
     }
-    if (wanted_.reading == Reading::kChanges) return;
+    if (wanted_.reading != Reading::kDocument) return;
     for (const auto& [name, node] : by_name_) {
       if (named_.count(node->id) || leaving_.count(node->id)) continue;
       // A machine that waits to be let in is nobody's forgotten node.

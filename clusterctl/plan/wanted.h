@@ -33,8 +33,8 @@ struct Wanted {
   std::vector<WantedNode> nodes;    // each name once, in any order
   std::optional<Json> globals;      // all variables; absent: they stay
   std::set<std::string> secrets;    // global variables whose secret value is new
-  std::vector<std::string> remove;  // names of nodes that shall be gone
-  bool prune = false;               // nodes that are not named shall be gone as well
+  std::vector<std::string> remove;  // names of nodes that shall be gone; kWhole: only with prune
+  bool prune = false;               // kDocument: nodes that are not named shall be gone as well
   bool work = true;                 // false: only records change
   Json options = Json::object();    // of the jobs: see kStepOptions
 };
