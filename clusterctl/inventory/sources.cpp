@@ -90,10 +90,19 @@ class Reader {
                    "decrypt it first: the controller keeps secrets itself");
       return std::nullopt;
     }
-    auto json = text ? parse_yaml_1_1(*text, shown) : Result<Json>(fail(text.error()));
+    auto json = text ? parse(*text, shown) : Result<Json>(fail(text.error()));
     if (json) return std::move(*json);
     out_.problem(json.error().reason, json.error().message, hint_for(file, json.error()));
     return std::nullopt;
+  }
+
+  // As Ansible does: what is JSON is read as JSON, in which 1e3 is a number.
+  static Result<Json> parse(const std::string& text, const std::string& shown) {
+    const size_t begin = text.find_first_not_of(" \t\r\n");
+    if (begin != std::string::npos && text[begin] == '{') {
+      if (auto json = parse_json(text, shown)) return json;
+    }
+    return parse_yaml_1_1(text, shown);
   }
 
   static std::string hint_for(const fs::path& file, const Error& error) {
