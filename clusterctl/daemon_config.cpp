@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -10,6 +13,7 @@
 #include "base/strings.h"
 #include "base/yaml.h"
 #include "controller/capacity.h"
+#include "fleet/patterns.h"
 
 namespace clusterctl {
 namespace {
@@ -125,6 +129,32 @@ Status read_tcp(const std::string& text, DaemonConfig& out) {
   return {};
 }
 
+// A run could not be found, told or cleaned any more if these were the operator's.
+constexpr std::array<std::string_view, 6> kOwnVariables{
+    "ANSIBLE_CONFIG",     "ANSIBLE_LOCAL_TEMP", "ANSIBLE_SSH_CONTROL_PATH_DIR",
+    "CLUSTERCTL_RUN_DIR", "CLUSTERCTL_RUN_ID",  "TMPDIR"};
+
+Status check_environment(const std::map<std::string, std::string>& env) {
+  for (const auto& [name, value] : env) {
+    const bool valid = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+                       std::all_of(name.begin(), name.end(),
+                                   [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    if (!valid)
+      return fail(
+          Code::kInvalid, "bad_variable",
+          fmt::format("ansible.env: {} is no name of an environment variable", fleet::shown(name)),
+          "letters, digits and _");
+    if (value.find('\0') != std::string::npos)
+      return fail(Code::kInvalid, "bad_variable",
+                  fmt::format("ansible.env.{} holds a NUL character", name));
+    if (std::find(kOwnVariables.begin(), kOwnVariables.end(), name) != kOwnVariables.end())
+      return fail(Code::kInvalid, "own_variable",
+                  fmt::format("ansible.env.{} is set by clusterctl for each run", name),
+                  name == "ANSIBLE_CONFIG" ? "name the file as ansible.config" : "leave it out");
+  }
+  return {};
+}
+
 int runs_of_this_machine() {
   std::ostringstream meminfo;
   meminfo << std::ifstream("/proc/meminfo").rdbuf();
@@ -174,6 +204,11 @@ Result<DaemonConfig> decode(const Json& document) {
         fmt::format("log_level must be debug, info, warn or error, not \"{}\"", out.log_level));
   }
   if (auto ok = read_tcp(tcp, out); !ok) return fail(ok.error());
+  if (auto ok = check_environment(out.ansible_env); !ok) return fail(ok.error());
+  if (auto ok = fleet::check_word(out.cluster_name, "cluster_name"); !ok) return fail(ok.error());
+  if (!out.ssh_user.empty()) {
+    if (auto ok = fleet::check_ssh_user(out.ssh_user); !ok) return fail(ok.error());
+  }
   auto receivers = notify::parse_receivers(document.value("notifications", Json()));
   if (!receivers) return fail(receivers.error());
   out.receivers = std::move(*receivers);

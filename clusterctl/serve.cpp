@@ -134,6 +134,7 @@ class Daemon {
 
   Status start() {
     if (auto ok = make_dirs(config_.state_dir, 0700); !ok) return ok;
+    if (auto ok = check_state_dir(); !ok) return ok;
     if (auto ok = open_store(); !ok) return ok;
     if (auto ok = open_catalog(); !ok) return ok;
     if (auto ok = check_programs(); !ok) return ok;
@@ -158,6 +159,19 @@ class Daemon {
   }
 
  private:
+  // Whoever can write there can have anything run on every node.
+  Status check_state_dir() const {
+    struct stat st {};
+    if (::stat(config_.state_dir.c_str(), &st) != 0 ||
+        (st.st_uid == ::geteuid() && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0))
+      return {};
+    return fail(
+        Code::kInvalid, "bad_mode",
+        fmt::format("the state directory {} can be written by others", config_.state_dir.string()),
+        fmt::format("chown {0} {1}; chmod 700 {1}; and look whether somebody did", ::geteuid(),
+                    config_.state_dir.string()));
+  }
+
   Status check_programs() const {
     if (!config_.ssh_private_key.empty()) {
       if (auto ok = ansible::check_private_key(config_.ssh_private_key); !ok) return ok;

@@ -9,8 +9,13 @@ using controller::Controller;
 
 Json status(const Controller& c, const notify::Notifier* notifier) {
   Json out = controller::status_view(*c.state(), c.catalog());
-  if (!notifier) return out;
-  for (const Problem& p : notifier->problems())
+  std::vector<Problem> more;
+  if (const auto trouble = c.store_trouble())
+    more.push_back({trouble->reason, trouble->message, trouble->hint, ""});
+  if (notifier) {
+    for (Problem& p : notifier->problems()) more.push_back(std::move(p));
+  }
+  for (const Problem& p : more)
     out["problems"].push_back(
         {{"code", p.code}, {"message", p.message}, {"hint", p.hint}, {"node", p.node}});
   return out;

@@ -5,7 +5,7 @@ namespace clusterctl::api {
 
 using controller::Controller;
 
-void add_meta_routes(Router& router, Controller&, About about) {
+void add_meta_routes(Router& router, Controller& c, About about) {
   router.get("/v1/version", [about](const Request&) -> Result<Response> {
     return Response::json({{"version", about.version},
                            {"api", 1},
@@ -14,9 +14,11 @@ void add_meta_routes(Router& router, Controller&, About about) {
   });
   router.get("/healthz", [](const Request&) -> Result<Response> { return Response::text("ok\n"); });
   // The router is filled before the listeners open, and those open after recovery: who gets an
-  // answer gets a ready daemon.
-  router.get("/readyz",
-             [](const Request&) -> Result<Response> { return Response::text("ready\n"); });
+  // answer gets a ready daemon, as long as that can store what it is asked for.
+  router.get("/readyz", [&c](const Request&) -> Result<Response> {
+    if (auto trouble = c.store_trouble()) return fail(std::move(*trouble));
+    return Response::text("ready\n");
+  });
 }
 
 void add_routes(Router& router, Controller& controller, About about,

@@ -133,7 +133,7 @@ Result<FileLock> FileLock::acquire(const fs::path& path) {
   if (!fd.valid()) return fail(errno_error("open", path));
   // held() takes the lock for a moment to look: a lock that is busy for longer than that has an
   // owner.
-  constexpr int kTries = 20;
+  constexpr int kTries = 200;
   for (int i = 0; ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0; ++i) {
     if (errno != EWOULDBLOCK && errno != EINTR) return fail(errno_error("lock", path));
     if (i == kTries)

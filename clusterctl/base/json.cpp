@@ -170,10 +170,11 @@ Status check_keys(const Json& object, const std::vector<std::string>& known,
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const std::string near = nearest(key, known);
-    return fail(
-        Code::kInvalid, "unknown_key",
-        fmt::format("{} has no \"{}\"", what, truncate_utf8(one_line(key), kMaxQuoted)),
-        near.empty() ? "known: " + join(known, ", ") : fmt::format("did you mean \"{}\"?", near));
+    return fail(Code::kInvalid, "unknown_key",
+                fmt::format("{} has no \"{}\"", what, truncate_utf8(one_line(key), kMaxQuoted)),
+                known.empty()  ? "it takes none; leave it out"
+                : near.empty() ? "known: " + join(known, ", ")
+                               : fmt::format("did you mean \"{}\"?", near));
   }
   return {};
 }

@@ -16,6 +16,10 @@ void set_level(Level level);
 void write(Level level, std::string_view text);
 
 template <typename... Args>
+void debug(fmt::format_string<Args...> format, Args&&... args) {
+  write(Level::kDebug, fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
 void info(fmt::format_string<Args...> format, Args&&... args) {
   write(Level::kInfo, fmt::format(format, std::forward<Args>(args)...));
 }

@@ -28,7 +28,10 @@ Result<int> say(Session& session, const Json& job, std::string_view what) {
 class JobCancel final : public Command {
  public:
   JobCancel() : Command("cancel", "Stop a job at its next task") {
-    details = "What it began is cleaned up; clusterctl job wait shows how that ends.";
+    details =
+        "What it began is cleaned up; clusterctl job wait shows how that ends. Should the cleanup "
+        "itself hang: --now\n"
+        "once more ends that as well, and the nodes are marked as not cleaned.";
   }
   void options(Options& o) override {
     o.argument("JOB", id_, "id, prefix of an id, or active");
@@ -39,20 +42,36 @@ class JobCancel final : public Command {
     if (now_) body["now"] = true;
     auto job = session.call("POST", path_of(id_, "cancel"), std::move(body));
     if (!job) return fail(job.error());
-    return say(session, *job,
-               is_final_state(text(*job, "state")) ? "is cancelled" : "is being cancelled");
+    const bool ended = is_final_state(text(*job, "state"));
+    if (!ended && now_ && putting_in_order(*job))
+      session.note("it is putting nodes in order; --now once more ends that as well");
+    return say(session, *job, ended ? "is cancelled" : "is being cancelled");
   }
 
  private:
+  // Behind the planned stages: what undoes or cleans.
+  static bool putting_in_order(const Json& job) {
+    for (const Json& stage : field(job, "stages")) {
+      const std::string name = text(stage, "name");
+      const std::string state = text(stage, "state");
+      const bool open = state == "running" || state == "prepared";
+      if (open && (name == "cleanup" || name == "undo" || name == "restore") &&
+          text(job, "kind") != "decommission")
+        return true;
+    }
+    return false;
+  }
+
   std::string id_;
   bool now_ = false;
 };
 
 class JobPause final : public Command {
  public:
-  JobPause() : Command("pause", "Stop a running job before its next stage") {
+  JobPause() : Command("pause", "Stop a running job before its next stage, or its next batch") {
     details =
-        "The stage that runs is finished first. A paused job keeps its nodes from other work and "
+        "The stage that runs is finished first; an update finishes its batch. A paused job keeps "
+        "its nodes from other work and "
         "survives restarts;\n"
         "clusterctl job resume lets it go on, clusterctl job cancel ends it.";
   }
@@ -61,7 +80,7 @@ class JobPause final : public Command {
     auto job = session.call("POST", path_of(id_, "pause"), Json::object());
     if (!job) return fail(job.error());
     return say(session, *job,
-               text(*job, "state") == "paused" ? "is paused" : "pauses before its next stage");
+               text(*job, "state") == "paused" ? "is paused" : "pauses at its next gate");
   }
 
  private:

@@ -41,7 +41,9 @@ Status Controller::check_busy(const State& now, const plan::Request& request) co
         return fail(Code::kConflict, "duplicate",
                     fmt::format("node {} is already in job {} ({}, {})", (*node)->name, id,
                                 job->kind, to_word(job->state)),
-                    fmt::format("follow it: clusterctl job logs -f {}", id));
+                    job->state == job::State::kPaused
+                        ? fmt::format("it is paused: clusterctl job resume {}", id)
+                        : fmt::format("follow it: clusterctl job logs -f {}", id));
       }
       if (request.if_busy == "refuse") {
         return fail(Code::kConflict, "busy",

@@ -84,10 +84,19 @@ Result<Accepted> Controller::continue_job(std::string_view ref, const job::Selec
   plan::Request request = old.request;
   request.nodes.clear();
   request.if_busy = "queue";
+  std::string removed;  // since then
   for (const job::NodeOutcome* n : chosen) {
+    if (!fleet()->nodes.count(n->node)) {
+      removed += (removed.empty() ? "" : ", ") + n->name;
+      continue;
+    }
     ids.push_back(n->node);
-    request.nodes.push_back(n->name);
+    request.nodes.push_back(fleet()->nodes.at(n->node).name);
   }
+  if (ids.empty() && !chosen.empty())
+    return fail(Code::kConflict, "removed",
+                fmt::format("what is left of job {} was removed since: {}", old.id, removed),
+                "clusterctl node ls shows what is there");
   if (auto ok = check_free(old, ids, what.resume); !ok) return fail(ok.error());
   if (auto vars = resolve(request.vars); !vars) {
     return fail(Code::kConflict, "secrets_gone",
@@ -148,7 +157,12 @@ void Controller::take_over(job::Job& job, const Origin& origin, Change& change) 
     for (job::NodeOutcome& n : job.nodes) {
       const job::NodeOutcome* before = old.outcome(n.node);
       if (!before) continue;
-      const auto passed = job::passed_stages(old, *before);
+      // Changed by somebody since: what it has behind it was done to another machine or for
+      // another purpose.
+      const auto node = now->fleet->nodes.find(n.node);
+      const bool changed = node == now->fleet->nodes.end() || before->generation == 0 ||
+                           node->second.generation != before->generation;
+      const auto passed = changed ? std::set<std::string>() : job::passed_stages(old, *before);
       if (!passed.empty()) job.continuation.passed[n.node] = {passed.begin(), passed.end()};
       n.touched = before->touched && (before->cleanup.empty() || before->cleanup == "kept");
     }

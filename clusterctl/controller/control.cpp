@@ -32,10 +32,13 @@ void close_pause(job::Job& job, Time now) {
 
 }  // namespace
 
-// Of stages that put nodes in order nothing is ended.
-Status Controller::ask_to_end(const job::Job& job) {
+// What puts nodes in order goes on, and so does what completes a batch, unless it has to be at
+// once.
+Status Controller::ask_to_end(const job::Job& job, bool also_what_puts_back) {
   for (const job::StageStatus& stage : job.stages) {
-    if (stage.run.empty() || stage.puts_back() || is_final(stage.state)) continue;
+    if (stage.run.empty() || is_final(stage.state)) continue;
+    const bool spared = stage.puts_back() || (!job.cancel_now && job::completes_batch(job, stage));
+    if (spared && !also_what_puts_back) continue;
     if (auto asked = deps_.runs.cancel(stage.run, job.cancel_now); !asked) return asked;
   }
   return {};
@@ -49,7 +52,8 @@ Result<job::Job> Controller::cancel_job(std::string_view ref, bool now_wanted) {
   if (job.state == job::State::kCancelled) return job;
   if (job::is_final(job.state)) return ended(job);
   if (job.cancel_requested && (job.cancel_now || !now_wanted)) {
-    if (auto asked = ask_to_end(job); !asked) return fail(asked.error());
+    // `now` once more is the way out of a cleanup that hangs.
+    if (auto asked = ask_to_end(job, now_wanted); !asked) return fail(asked.error());
     return job;
   }
   job.cancel_requested = true;
@@ -88,8 +92,11 @@ Result<job::Job> Controller::pause_job(std::string_view ref) {
     return fail(Code::kConflict, "cancelling", fmt::format("job {} is being cancelled", job.id));
   }
   if (!has_gate(job)) {
+    const bool rolling = std::any_of(job.stages.begin(), job.stages.end(),
+                                     [](const job::StageStatus& s) { return s.def.batch > 0; });
     return fail(Code::kConflict, "no_gate",
-                fmt::format("job {} is in its last stage: it ends before it could pause", job.id),
+                fmt::format("job {} is in its last {}: it ends before it could pause", job.id,
+                            rolling ? "batch" : "stage"),
                 fmt::format("clusterctl job wait {0}, or clusterctl job cancel {0}", job.id));
   }
   job.pause.requested = true;

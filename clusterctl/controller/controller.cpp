@@ -161,6 +161,14 @@ Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& pat
                 fmt::format("there is no host group \"{}\"", node.spec.host_group),
                 "known: " + join(deps_.catalog.host_group_names(), ", "));
   }
+  const fleet::NodeSpec& before = (*found)->spec;
+  const bool elsewhere = node.spec.addr != before.addr || !(node.spec.ssh == before.ssh);
+  const bool other_work = node.spec.host_group != before.host_group ||
+                          node.spec.capabilities != before.capabilities ||
+                          node.spec.versions != before.versions;
+  if (elsewhere || other_work) {  // the next stage of a job must go where the last one went
+    if (auto ok = check_not_worked_on(node, false); !ok) return fail(ok.error());
+  }
   if (!*changed && change.secrets.empty()) return node;
   const auto still = secret_references(node.spec.vars);
   auto gone = secret_references((*found)->spec.vars);
@@ -172,6 +180,21 @@ Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& pat
   return node;
 }
 
+Status Controller::check_not_worked_on(const fleet::Node& node, bool also_queued) const {
+  for (const auto& [id, job] : state()->jobs) {
+    if (job::is_final(job->state) || !job->outcome(node.id)) continue;
+    if (job->state == job::State::kQueued && !also_queued)
+      continue;  // it is planned when it starts
+    return fail(Code::kConflict, "busy",
+                fmt::format("job {} ({}, {}) works on node {}", id, job->kind, to_word(job->state),
+                            node.name),
+                job->state == job::State::kPaused
+                    ? fmt::format("clusterctl job resume {0}, or clusterctl job cancel {0}", id)
+                    : fmt::format("wait for it: clusterctl job wait {}", id));
+  }
+  return {};
+}
+
 Status Controller::remove_node(std::string_view ref, const IfMatch& if_match,
                                const std::string& by) {
   MutexLock lock(mutex_);
@@ -180,14 +203,8 @@ Status Controller::remove_node(std::string_view ref, const IfMatch& if_match,
   if (!found) return fail(found.error());
   const fleet::Node& node = **found;
   if (auto ok = check_version(node, if_match); !ok) return ok;
+  if (auto ok = check_not_worked_on(node, true); !ok) return ok;
   if (auto ok = fleet::check_removable(node); !ok) return ok;
-  for (const auto& [id, job] : now->jobs) {
-    if (!job::is_final(job->state) && job->outcome(node.id)) {
-      return fail(Code::kConflict, "busy",
-                  fmt::format("job {} ({}) works on node {}", id, job->kind, node.name),
-                  fmt::format("wait for it: clusterctl job wait {}", id));
-    }
-  }
   Change change;
   change.by = by;
   change.what = "remove " + node.name;

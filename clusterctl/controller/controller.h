@@ -84,6 +84,8 @@ class Controller final : public job::Host {
   void stop();
 
   std::shared_ptr<const State> state() const { return writer_.state(); }
+  // Why nothing can be stored at present; nullopt: all is well.
+  std::optional<Error> store_trouble() const { return writer_.trouble(); }
   EventLog& events() { return events_; }
   const catalog::Catalog& catalog() const { return deps_.catalog; }
   const Settings& settings() const { return deps_.settings; }
@@ -146,6 +148,7 @@ class Controller final : public job::Host {
   void take_over(job::Job& job, const Origin& origin, Change& change) const;
   Status check_free(const job::Job& old, const std::vector<std::string>& nodes, bool resume) const;
   Status check_busy(const State& state, const plan::Request& request) const;
+  Status check_not_worked_on(const fleet::Node& node, bool also_queued) const;
   void add_events(Change& change, const fleet::Node& before, const fleet::Node& after,
                   const std::string& job) const;
 
@@ -173,7 +176,7 @@ class Controller final : public job::Host {
   static void forget_job_secrets(job::Job& job, Change& change);
   void expire_secrets() REQUIRES(mutex_);
 
-  Status ask_to_end(const job::Job& job);
+  Status ask_to_end(const job::Job& job, bool also_what_puts_back = false);
   void check_limits() REQUIRES(mutex_);
   void schedule(std::stop_token stop);
   bool start_next() REQUIRES(mutex_);

@@ -91,6 +91,8 @@ void LogKeeper::loop(std::stop_token stop) {
       looked = now;
       sweep();
     }
+    if (const auto trouble = controller_.store_trouble(); trouble && trouble->reason == "no_space")
+      make_room();
     std::unique_lock lock(mutex);
     wake.wait_for(lock, stop, kTick, [] { return false; });
   }
@@ -123,6 +125,21 @@ void LogKeeper::sweep() {
     log::info("the log of job {} was dropped: {} bytes, ended {}", id, sizes_[id],
               format_time(job->second->ended.value_or(job->second->created)));
   }
+}
+
+// The oldest log that is worth it; the next one at the next look, should it not have been enough.
+void LogKeeper::make_room() {
+  const auto state = controller_.state();
+  auto logs = kept(*state);
+  std::erase_if(logs, [](const KeptLog& log) { return log.bytes == 0; });
+  const auto oldest =
+      std::min_element(logs.begin(), logs.end(), [](const KeptLog& a, const KeptLog& b) {
+        return std::tie(a.ended, a.job) < std::tie(b.ended, b.job);
+      });
+  if (oldest == logs.end()) return;
+  drop(*state->jobs.at(oldest->job));
+  log::warn("the disk is full: the log of job {} was dropped, {} bytes", oldest->job,
+            oldest->bytes);
 }
 
 // Renamed first, so that a log is there as a whole or not at all; what a killed daemon left is

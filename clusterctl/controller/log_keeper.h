@@ -1,6 +1,7 @@
 // Bounds the disk that logs of ended jobs take: by number, age and bytes, the oldest first. Only
 // the run directories go, never the record of a job, and never anything of a job that runs. What it
-// keeps can be told from the files alone, so a restart changes nothing.
+// keeps can be told from the files alone, so a restart changes nothing. While the store has no
+// space, one log after another makes room for it.
 #pragma once
 
 #include <condition_variable>
@@ -49,6 +50,7 @@ class LogKeeper {
 
  private:
   void loop(std::stop_token stop);
+  void make_room();
   std::vector<KeptLog> kept(const State& state);
   void drop(const job::Job& job);
 

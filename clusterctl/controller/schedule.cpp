@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "controller/controller.h"
 #include "controller/node_change.h"
@@ -74,6 +76,7 @@ void Controller::schedule(std::stop_token stop) {
       if (!dirty_ && ended_.empty() && !stop.stop_requested())
         changed_.wait_until(mutex_, std::chrono::steady_clock::now() + std::chrono::seconds(1));
       if (stop.stop_requested()) return;
+      writer_.probe();
       check_limits();
       expire_secrets();
       expire_plans();
@@ -86,7 +89,10 @@ void Controller::schedule(std::stop_token stop) {
       forget_old_jobs();
       if (start_failed_) {  // the store refused: try again in a moment, not in a storm
         start_failed_ = false;
-        changed_.wait_until(mutex_, std::chrono::steady_clock::now() + deps_.settings.store_retry);
+        const auto until = std::chrono::steady_clock::now() + deps_.settings.store_retry;
+        while (!stop.stop_requested() && std::chrono::steady_clock::now() < until)
+          changed_.wait_until(mutex_, until);
+        writer_.probe();
         dirty_ = true;
       }
     }
@@ -163,7 +169,7 @@ bool Controller::begin(const job::Job& queued) {
   ++job.resource_version;
   change.jobs[job.id] = job;
   if (auto done = commit(std::move(change)); !done) {
-    log::error("job {} cannot be started: {}", job.id, done.error().line());
+    log::debug("job {} cannot be started: {}", job.id, done.error().line());
     start_failed_ = true;
     return false;
   }
@@ -178,7 +184,7 @@ bool Controller::relaunch_lost() {
   bool found = false;
   for (const auto& [id, job] : now->jobs) {
     if (job->state != job::State::kRunning || steppers_.count(id)) continue;
-    log::warn("job {}: going on from its last stored step", id);
+    log::debug("job {}: going on from its last stored step", id);
     launch(*job);
     found = true;
   }
@@ -236,6 +242,12 @@ Status Controller::propose(const job::Proposal& proposal) {
   const std::string end = fmt::format("job {} {}: {}", job.id, to_word(job.state),
                                       job.error.empty() ? job.title : job.error);
   const bool ended = job::is_final(job.state);
+  for (job::NodeOutcome& n : job.nodes) {
+    const auto changed = change.nodes.find(n.node);
+    const auto stored = now->fleet->nodes.find(n.node);
+    if (!ended || stored == now->fleet->nodes.end()) continue;
+    n.generation = (changed == change.nodes.end() ? stored->second : changed->second).generation;
+  }
   change.jobs[job.id] = std::move(job);
   auto done = commit(std::move(change));
   if (done && ended) log::info("{}", end);
@@ -244,11 +256,14 @@ Status Controller::propose(const job::Proposal& proposal) {
 
 void Controller::forget_old_jobs() {
   const auto now = state();
-  std::vector<std::string> ended;
+  std::vector<std::pair<Time, std::string>> by_end;  // a long job is no older than its end
   for (const auto& [id, job] : now->jobs) {
-    if (job::is_final(job->state)) ended.push_back(id);
+    if (job::is_final(job->state)) by_end.emplace_back(job->ended.value_or(job->created), id);
   }
-  if (ended.size() <= deps_.settings.keep_jobs) return;
+  if (by_end.size() <= deps_.settings.keep_jobs) return;
+  std::sort(by_end.begin(), by_end.end());
+  std::vector<std::string> ended;
+  for (auto& [time, id] : by_end) ended.push_back(std::move(id));
   Change change;
   std::vector<std::string> runs;
   for (size_t i = 0; i + deps_.settings.keep_jobs < ended.size() && i < store::kMaxOperations / 2;

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view kCommitPrefix = "commit/";
 constexpr std::string_view kCommitReady = "commit/ready";
+constexpr std::string_view kProbeKey = "meta/probe";
+constexpr size_t kProbeBytes = 64 << 10;  // as much as a step of a job may need
 constexpr size_t kChunkBytes =
     store::kMaxValueBytes / 2;  // escaping inside a chunk may grow its text
 
@@ -244,15 +246,45 @@ std::vector<store::Operation> Writer::operations(Change& change) {
 }
 
 Status Writer::commit(Change change) {
-  const auto ops = operations(change);
-  if (ops.empty()) return {};
-  if (auto done = fits(ops) ? write(ops) : write_large(ops); !done) return done;
+  auto done = store(change);
+  if (!done || unfinished_.empty()) remember_trouble(done);
+  if (!done) return done;
   if (!change.events.empty()) last_seq_ = change.events.back().seq;
   if (last_seq_ >= EventLog::kKept)
     oldest_seq_ = std::max(oldest_seq_, last_seq_ - EventLog::kKept + 1);
   publish(apply(*state(), change));
   events_.append(change.events);
   return {};
+}
+
+Status Writer::store(Change& change) {
+  if (auto done = finish_large(); !done) return done;
+  const auto ops = operations(change);
+  if (ops.empty()) return {};
+  return fits(ops) ? write(ops) : write_large(ops);
+}
+
+std::optional<Error> Writer::trouble() const {
+  MutexLock lock(mutex_);
+  return trouble_;
+}
+
+void Writer::probe() {
+  if (!trouble()) return;
+  const std::string key(kProbeKey);
+  auto done = write({{key, dump_json({{"v", 1}, {"text", std::string(kProbeBytes, '.')}}), {}}});
+  if (done) done = write({{key, std::nullopt, std::nullopt}});
+  remember_trouble(done);
+}
+
+// Said when it begins and when it ends: what is refused meanwhile is tried again and again.
+void Writer::remember_trouble(const Status& done) {
+  const bool refused = !done && done.error().code == Code::kUnavailable;
+  if (!done && !refused) return;
+  MutexLock lock(mutex_);
+  if (refused && !trouble_) log::error("nothing can be stored: {}", done.error().line());
+  if (!refused && trouble_) log::info("the store takes changes again");
+  trouble_ = refused ? std::optional(done.error()) : std::nullopt;
 }
 
 void Writer::remember(const std::vector<store::Operation>& ops, uint64_t revision) {
@@ -296,25 +328,40 @@ Status Writer::write_large(const std::vector<store::Operation>& ops) {
   const Json ready{{"v", 1}, {"chunks", chunks.size()}};
   if (auto done = write({{std::string(kCommitReady), dump_json(ready), std::nullopt}}); !done)
     return done;
-  if (auto done = write_chunks(ops, false); !done) return done;
-  std::vector<store::Operation> clear{{std::string(kCommitReady), std::nullopt, std::nullopt}};
+  unfinished_ = ops;
+  unfinished_.push_back({std::string(kCommitReady), std::nullopt, std::nullopt});
   for (const store::Operation& chunk : chunks)
-    clear.push_back({chunk.key, std::nullopt, std::nullopt});
-  return write_chunks(clear, false);
+    unfinished_.push_back({chunk.key, std::nullopt, std::nullopt});
+  // It is durable: that the store takes no more just now is the trouble of the next commit.
+  if (auto done = finish_large(); !done) remember_trouble(done);
+  return {};
+}
+
+// In the order of the list, so that "ready" goes when all before it is written.
+Status Writer::finish_large() {
+  if (auto done = write_chunks(unfinished_, false); !done) return done;
+  unfinished_.clear();
+  return {};
 }
 
 Status Writer::roll_forward() {
   auto records = store_.load(kCommitPrefix);
   if (!records) return fail(records.error());
   if (records->empty()) return {};
-  bool ready = false;
+  // How many chunks the valid change has; others are left of one that was never completed.
+  size_t chunks = 0;
+  if (records->back().key == kCommitReady) {
+    auto ready = parse_json(records->back().value, "record commit/ready");
+    const auto count = ready ? get_int(*ready, "chunks") : fail(ready.error());
+    if (!count)
+      return fail(Code::kInternal, "damaged", count.error().message,
+                  "restore the state directory from a backup");
+    chunks = static_cast<size_t>(*count);
+  }
   std::vector<store::Operation> ops, clear;
   for (const store::Record& record : *records) {
     clear.push_back({record.key, std::nullopt, std::nullopt});
-    if (record.key == kCommitReady) {
-      ready = true;
-      continue;
-    }
+    if (clear.size() > chunks) continue;
     auto chunk = parse_json(record.value, "record " + record.key);
     if (!chunk)
       return fail(Code::kInternal, "damaged", chunk.error().message,
@@ -326,7 +373,7 @@ Status Writer::roll_forward() {
                      std::nullopt});
     }
   }
-  if (ready) {
+  if (!ops.empty()) {
     log::info("finishing a change of {} records that the last daemon had begun", ops.size());
     if (auto done = write_chunks(ops, false); !done) return done;
   }

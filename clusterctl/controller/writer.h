@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,16 @@ class Writer {
   // Records as stored, for what is not kept in memory (revisions).
   Result<std::vector<store::Record>> load(std::string_view prefix);
 
+  // Why the store takes nothing at present (a full disk); nullopt: it did the last time.
+  std::optional<Error> trouble() const EXCLUDES(mutex_);
+  // While there is trouble: whether the store takes something again.
+  void probe();
+
  private:
   Status roll_forward();
+  Status store(Change& change);
+  Status finish_large();
+  void remember_trouble(const Status& done) EXCLUDES(mutex_);
   Status load_records(State& state, std::vector<Event>& events);
   using Put = std::function<void(std::string key, const Json& value)>;
   using Remove = std::function<void(const std::string& key)>;
@@ -52,8 +61,12 @@ class Writer {
   EventLog& events_;
   std::map<std::string, uint64_t> revisions_;  // of every record, as last seen or written
   uint64_t last_seq_ = 0, oldest_seq_ = 1;
+  // Of a large change beyond its commit point: what the store has yet to take, before anything
+  // else.
+  std::vector<store::Operation> unfinished_;
   mutable Mutex mutex_;
   std::shared_ptr<const State> state_ GUARDED_BY(mutex_) = std::make_shared<State>();
+  std::optional<Error> trouble_ GUARDED_BY(mutex_);
 };
 
 }  // namespace clusterctl::controller

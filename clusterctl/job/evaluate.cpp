@@ -17,7 +17,12 @@ class Evaluation {
       : stage_(stage), fleet_(fleet), result_(result), now_(now), hints_(hints) {}
 
   StageOutcome run(const run::RunState& run, const std::string& output) {
-    if (run.phase == run::Phase::kInterrupted) {
+    if (run.exit && run.exit->events_lost && !result_.complete()) {
+      out_.state = StageState::kFailed;
+      out_.error =
+          "what the playbook did is not known: its events could not be stored, the disk was full";
+      out_.hint = "free space in the state directory";
+    } else if (run.phase == run::Phase::kInterrupted) {
       out_.state = StageState::kInterrupted;
       out_.error = "the run was interrupted: its processes ended without a result";
     } else if (result_.cancelled() || (run.exit && run.exit->cancelled)) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "fleet/words.h"
 #include "job/causes.h"
 #include "job/rolling.h"
 #include "job/undo.h"
@@ -103,7 +104,9 @@ bool stops_job(Job& job, const StageStatus& stage, const StageOutcome& outcome) 
     return true;
   };
   if (outcome.state == StageState::kInterrupted) return stop("interrupted", outcome.error);
-  if (outcome.state == StageState::kCancelled) return stop("cancelled", "cancelled on request");
+  // Of what puts nodes in order it says nothing about the job, which had its reason before.
+  if (outcome.state == StageState::kCancelled && !stage.puts_back())
+    return stop("cancelled", "cancelled on request");
   if (stage.def.name == "observe" && !outcome.error.empty())
     return stop("observe_failed", outcome.error);
   if (stage.def.name != "check" || job.kind != "commission") return false;
@@ -127,7 +130,8 @@ std::vector<StageStatus> closing_stages(const Job& job, const fleet::Snapshot& f
   std::vector<std::string> broken;
   bool lost_manager = false;
   for (const NodeOutcome& n : job.nodes) {
-    if (!failed(n) || !n.touched) continue;
+    const bool left_halfway = n.state == OutcomeState::kRunning && !job.reason.empty();
+    if (!n.touched || !(failed(n) || left_halfway)) continue;
     broken.push_back(n.node);
     lost_manager = lost_manager || job.roles.at(n.node) == fleet::Role::kManager;
   }
@@ -161,12 +165,14 @@ class Finish {
     std::vector<NodeChange> changes;
     int bad = 0;
     for (NodeOutcome& n : job_.nodes) settle(n);
+    const std::vector<UndoEntry> before = job_.ledger;
     close_ledger(job_);
     for (const NodeOutcome& n : job_.nodes) {
       bad += n.state != OutcomeState::kSucceeded;
       if (!fleet_.nodes.count(n.node)) continue;
       changes.push_back(change_of(n));
       add_ledger_marks(n, changes.back());
+      note_what_stayed(before, n, changes.back());
     }
     conclude(bad);
     return changes;
@@ -192,16 +198,18 @@ class Finish {
 
   // A node without a verdict when the job ends: done if the job ran through, otherwise not reached.
   void settle(NodeOutcome& n) const {
+    const bool open = n.state == OutcomeState::kPending || n.state == OutcomeState::kRunning;
+    if (open && job_.reason.empty()) {
+      n.state = OutcomeState::kSucceeded;
+    } else if (open) {
+      n.state = !n.touched                   ? OutcomeState::kUntouched
+                : job_.reason == "cancelled" ? OutcomeState::kCancelled
+                                             : OutcomeState::kFailed;
+      if (n.message.empty()) n.message = job_.error;
+    }
     const bool changed = n.touched || holds_change(n.node);
     if (failed(n) && changed && n.cleanup.empty() && job_.request.keep_on_failure)
       n.cleanup = "kept";
-    if (n.state != OutcomeState::kPending && n.state != OutcomeState::kRunning) return;
-    if (job_.reason.empty()) {
-      n.state = OutcomeState::kSucceeded;
-    } else {
-      n.state = n.touched ? OutcomeState::kFailed : OutcomeState::kUntouched;
-      if (n.message.empty()) n.message = job_.error;
-    }
   }
 
   bool holds_change(const std::string& node) const {
@@ -292,6 +300,18 @@ class Finish {
                        "{} {}` sets it",
                        e.what, e.to, e.from, e.from == "drain" ? "drain" : "activate", n.name),
            job_.id, now_});
+    }
+  }
+
+  // What was made and could not be put back is what the scheduler has.
+  void note_what_stayed(const std::vector<UndoEntry>& before, const NodeOutcome& n,
+                        NodeChange& change) const {
+    for (size_t i = 0; i < before.size(); ++i) {
+      if (before[i].node != n.node || before[i].state != UndoState::kDone ||
+          job_.ledger[i].state != UndoState::kFailed)
+        continue;
+      if (const auto to = fleet::from_word<fleet::Availability>(before[i].to))
+        change.applied_availability = *to;
     }
   }
 

@@ -62,10 +62,11 @@ struct NodeOutcome {
   std::string node;  // id
   std::string name;
   OutcomeState state = OutcomeState::kPending;
-  bool touched = false;  // a converging or cleaning task was begun there
-  bool begun = false;    // rolling work: its batch has begun, the node is in Maintenance for it
-  bool was_out = false;  // it was in Maintenance before: untouched, it is no better than that
-  std::string stage;     // where it failed
+  bool touched = false;     // a converging or cleaning task was begun there
+  bool begun = false;       // rolling work: its batch has begun, the node is in Maintenance for it
+  uint64_t generation = 0;  // of the node when the job ended: a resume builds on what it was then
+  bool was_out = false;     // it was in Maintenance before: untouched, it is no better than that
+  std::string stage;        // where it failed
   std::string service;
   std::string task;
   std::string message;  // the module's own message, one line

@@ -158,10 +158,19 @@ StageStatus stage_from(const Json& j) {
 }
 
 Json outcome_json(const NodeOutcome& n) {
-  return {{"node", n.node},       {"name", n.name},       {"state", to_word(n.state)},
-          {"touched", n.touched}, {"begun", n.begun},     {"was_out", n.was_out},
-          {"stage", n.stage},     {"service", n.service}, {"task", n.task},
-          {"message", n.message}, {"hint", n.hint},       {"code", n.code},
+  return {{"node", n.node},
+          {"name", n.name},
+          {"state", to_word(n.state)},
+          {"touched", n.touched},
+          {"begun", n.begun},
+          {"was_out", n.was_out},
+          {"generation", n.generation},
+          {"stage", n.stage},
+          {"service", n.service},
+          {"task", n.task},
+          {"message", n.message},
+          {"hint", n.hint},
+          {"code", n.code},
           {"cleanup", n.cleanup}};
 }
 
@@ -173,6 +182,7 @@ NodeOutcome outcome_from(const Json& j) {
   n.touched = j.at("touched");
   n.begun = j.value("begun", false);
   n.was_out = j.value("was_out", false);
+  n.generation = j.value("generation", uint64_t{0});
   n.stage = j.at("stage");
   n.service = j.at("service");
   n.task = j.at("task");

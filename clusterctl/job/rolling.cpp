@@ -84,6 +84,14 @@ bool opens_batch(const Job& job, const StageStatus& stage) {
   return &*first == &stage;
 }
 
+bool completes_batch(const Job& job, const StageStatus& stage) {
+  if (stage.def.batch == 0 || stage.def.name != "verify") return false;
+  return std::all_of(job.stages.begin(), job.stages.end(), [&](const StageStatus& s) {
+    return s.def.batch != stage.def.batch || &s >= &stage || s.state == StageState::kSucceeded ||
+           s.state == StageState::kFailed;
+  });
+}
+
 std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::Snapshot& fleet,
                               const catalog::Catalog& catalog) {
   if (auto stop = too_many_failures(job)) return stop;
@@ -103,12 +111,14 @@ std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::S
   if (room >= static_cast<int>(costing.size())) return std::nullopt;
   if (room < 1) {
     const fleet::Node& one = fleet.nodes.at(*away.begin());
-    return Stop{"budget",
-                fmt::format("no further worker may go down: {} of {} {} unavailable ({}{}), and "
-                            "max_unavailable is {}",
-                            away.size(), workers.all.size(), away.size() == 1 ? "is" : "are",
-                            one.name, away.size() == 1 ? "" : ", …", wanted),
-                "bring them back and update again, or allow more with --max-unavailable"};
+    return Stop{
+        "budget",
+        fmt::format("no further worker may go down: {} of {} {} unavailable ({}{}), and "
+                    "max_unavailable is {}",
+                    away.size(), workers.all.size(), away.size() == 1 ? "is" : "are", one.name,
+                    away.size() == 1 ? "" : ", …", wanted),
+        "bring them back, then `clusterctl job retry --untouched`; or update anew with a larger "
+        "--max-unavailable"};
   }
   std::set<std::string> first(nodes.begin(), nodes.end());
   const std::set<std::string> rest(costing.begin() + room, costing.end());

@@ -16,6 +16,10 @@ namespace clusterctl::job {
 // The first stage of its batch, and nothing of it has begun.
 bool opens_batch(const Job& job, const StageStatus& stage);
 
+// Only looks at a batch that has converged, to give it back to service: a cancel that is not "at
+// once" lets it, because that is the shortest way to a true state.
+bool completes_batch(const Job& job, const StageStatus& stage);
+
 // Why the batch that `stage` opens must not begin: so many nodes have failed, or the budget of
 // workers that may be down is spent. Where only a part of the batch fits, the rest becomes a batch
 // of its own after it. Changes `job.stages`.

@@ -24,6 +24,18 @@ bool leaves_nodes_alone(const plan::Stage& stage) {
          stage.name == "show" || !stage.availability.empty();
 }
 
+// Which nodes a playbook has changed cannot be told: it went through tasks, and not one event of
+// them came, or some could not be kept.
+bool says_too_little(const ansible::RunResult& result, const run::RunState& state) {
+  if (result.complete() || !state.exit) return false;
+  if (state.exit->events_lost) return true;
+  constexpr int kFailedHosts = 2, kFailedPlay = 8, kBits = 16;  // of ansible-playbook's exit code
+  const int code = state.exit->code;
+  const bool ran = state.exit->signal == 0 && code < kBits &&
+                   (code == 0 || (code & (kFailedHosts | kFailedPlay)) != 0);
+  return ran && result.hosts().empty();
+}
+
 }  // namespace
 
 void Stepper::run(std::stop_token stop) {
@@ -63,7 +75,7 @@ bool Stepper::advance_batches() {
 Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
   if (stage.run.empty()) {
     if (stop.stop_requested()) return Next::kDetached;
-    if (!stage.puts_back() && cancel_wanted()) {
+    if (cancel_reaches(stage)) {
       give_up_cancelled();
       return Next::kGoOn;
     }
@@ -79,7 +91,9 @@ Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
     if (is_final(stage.state)) return Next::kGoOn;
   }
   const run::RunState state = c_.runs.look(stage.run);
-  if (state.phase == run::Phase::kPrepared || state.phase == run::Phase::kUnknown) {
+  // A run that had begun and whose folder is gone is not begun again: `follow` ends what is left.
+  const bool begun = stage.state == StageState::kRunning;
+  if (!begun && (state.phase == run::Phase::kPrepared || state.phase == run::Phase::kUnknown)) {
     if (auto started = c_.runs.start(stage.run); !started) {
       stage.state = StageState::kFailed;
       give_up("run_failed", started.error().line());
@@ -93,7 +107,7 @@ Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
                                             stage.nodes.size() == 1 ? "node" : "nodes");
     if (!propose({}, "job.stage", message)) return Next::kDetached;
   }
-  if (!stage.puts_back() && cancel_wanted()) (void)c_.runs.cancel(stage.run, job_.cancel_now);
+  if (cancel_reaches(stage)) (void)c_.runs.cancel(stage.run, job_.cancel_now);
   return follow(stage, stop);
 }
 
@@ -163,7 +177,8 @@ bool Stepper::conclude(StageStatus& stage, const run::RunState& state,
 
   std::vector<std::string> touched;
   if (!leaves_nodes_alone(stage.def)) {
-    const bool unknown = outcome.state == StageState::kInterrupted || result.bad_lines() > 0;
+    const bool unknown = outcome.state == StageState::kInterrupted || result.bad_lines() > 0 ||
+                         says_too_little(result, state);
     for (const std::string& id : stage.nodes) {
       const auto node = fleet->nodes.find(id);
       if (unknown || (node != fleet->nodes.end() && result.touched(node->second.name)))
@@ -256,6 +271,13 @@ void Stepper::give_up(std::string reason, std::string error) {
   skip_planned();
 }
 
+// What puts nodes in order is not reached by it, nor is what completes a batch, unless it shall be
+// at once.
+bool Stepper::cancel_reaches(const StageStatus& stage) {
+  if (stage.puts_back() || !cancel_wanted()) return false;
+  return job_.cancel_now || !completes_batch(job_, stage);
+}
+
 bool Stepper::cancel_wanted() {
   const auto now = c_.host.current(job_.id);
   if (now && now->cancel_requested) {
@@ -283,7 +305,12 @@ void Stepper::finish() {
 bool Stepper::propose(std::vector<NodeChange> nodes, std::string event, std::string message) {
   const auto done =
       c_.host.propose(Proposal{job_, std::move(nodes), std::move(event), std::move(message)});
-  if (!done) log::error("job {}: its step cannot be stored: {}", job_.id, done.error().line());
+  // A full disk is told once, by the store's writer.
+  if (!done && done.error().code == Code::kUnavailable) {
+    log::debug("job {}: its step cannot be stored: {}", job_.id, done.error().line());
+  } else if (!done) {
+    log::error("job {}: its step cannot be stored: {}", job_.id, done.error().line());
+  }
   return done.has_value();
 }
 

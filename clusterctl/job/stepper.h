@@ -34,6 +34,7 @@ class Stepper {
   void give_up(std::string reason, std::string error);
   void give_up_cancelled();
   void name_overrun();
+  bool cancel_reaches(const StageStatus& stage);
   bool cancel_wanted();
   bool pause_wanted() const;
   void finish();

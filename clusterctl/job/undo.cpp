@@ -69,6 +69,7 @@ std::optional<StageStatus> undo_stage(const Job& job, const fleet::Snapshot& fle
   std::set<std::string> refused;  // managers through which it did not work
   for (const StageStatus& s : job.stages) {
     if (!s.closing || !s.def.restores) continue;
+    if (s.state == StageState::kCancelled) return std::nullopt;  // it hung, and was told to end
     ++tries;
     last = &s;
     const fleet::Node* peer = fleet.by_name(s.def.vars.peer);

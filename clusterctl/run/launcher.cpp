@@ -171,8 +171,9 @@ RunState FileRuns::follow(const std::string& id, std::stop_token stop,
   for (;;) {
     // The state is taken before the rest of the events is read: when it says that the run has
     // ended, all of them are there.
-    const RunState state = look_at(dir);
+    RunState state = look_at(dir);
     follower.read();
+    if (state.phase == Phase::kUnknown) state.phase = Phase::kInterrupted;
     if (state.phase == Phase::kInterrupted) end_leftovers_of(dir);
     if (state.phase != Phase::kRunning || stop.stop_requested()) return state;
     std::unique_lock lock(mutex);

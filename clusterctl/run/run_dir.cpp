@@ -67,7 +67,8 @@ std::string exit_text(const Exit& exit) {
                     {"signal", exit.signal},
                     {"ended", exit.ended},
                     {"cancelled", exit.cancelled},
-                    {"truncated", exit.truncated}}) +
+                    {"truncated", exit.truncated},
+                    {"events_lost", exit.events_lost}}) +
          "\n";
 }
 
@@ -81,10 +82,12 @@ Result<Exit> read_exit(const RunDir& dir) {
   const auto ended = get_string(*json, "ended");
   const auto cancelled = get_bool(*json, "cancelled");
   const auto truncated = get_bool(*json, "truncated");
-  if (!code || !signal || !ended || !cancelled || !truncated || !json->contains("code")) {
+  const auto lost = get_bool(*json, "events_lost");
+  if (!code || !signal || !ended || !cancelled || !truncated || !lost || !json->contains("code")) {
     return fail(Code::kInternal, "run_format", fmt::format("{} is damaged", dir.exit().string()));
   }
-  return Exit{static_cast<int>(*code), static_cast<int>(*signal), *cancelled, *truncated, *ended};
+  return Exit{
+      static_cast<int>(*code), static_cast<int>(*signal), *cancelled, *truncated, *lost, *ended};
 }
 
 RunState look_at(const RunDir& dir) {

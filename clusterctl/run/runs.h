@@ -31,7 +31,8 @@ struct Exit {
   int signal = 0;
   bool cancelled = false;
   bool truncated = false;
-  std::string ended;  // RFC 3339
+  bool events_lost = false;  // some could not be written before the run had to end
+  std::string ended;         // RFC 3339
 };
 
 enum class Phase { kUnknown, kPrepared, kRunning, kFinished, kInterrupted };
@@ -52,7 +53,8 @@ class Runs {
   virtual RunState look(const std::string& id) const = 0;
   // Blocks until the run is finished or interrupted, calling `on_line` for each complete line of
   // events.jsonl from the start, or until stop is requested (the run goes on then). A run that was
-  // not started is not waited for. Of an interrupted run, whatever processes are left are ended.
+  // not started is not waited for. Of an interrupted run, whatever processes are left are ended. A
+  // run whose folder is gone is interrupted as well.
   virtual RunState follow(const std::string& id, std::stop_token stop,
                           const std::function<void(std::string_view)>& on_line) = 0;
   // When the run last wrote an event or a line of output; nullopt: it has not begun. Wall clock.

@@ -31,6 +31,8 @@ constexpr milliseconds kRestGrace{2000};  // between TERM and KILL for what the 
 constexpr milliseconds kGiveUp{10000};    // after KILL: such a process is stuck in the kernel
 constexpr size_t kChunk = 64 << 10;
 constexpr size_t kMaxEventLine = 4 << 20;
+constexpr size_t kMaxWaiting = 64 << 20;   // of events that wait for space on the disk
+constexpr milliseconds kWaitAtEnd{60000};  // for that space, when everything else is over
 constexpr int kCancelledByPlugin = 250;
 constexpr int kCannotStart = 127;
 
@@ -70,14 +72,14 @@ Supervisor::Begin Supervisor::begin(std::string& problem) {
   if (ran_already) return Begin::kRanAlready;
   Status ok = open_all();
   if (ok && is_there(dir_.cancel())) {  // asked to end before it began
-    finish(Exit{kCancelledByPlugin, 0, true, false, ""});
+    finish(Exit{kCancelledByPlugin, 0, true, false, false, ""});
     return Begin::kRanAlready;
   }
   if (ok) ok = start_child();
   if (ok) return Begin::kStarted;
   problem = ok.error().line();
   if (log_) log_->write(problem + "\n");
-  finish(Exit{kCannotStart, 0, false, false, ""});
+  finish(Exit{kCannotStart, 0, false, false, false, ""});
   return Begin::kFailed;
 }
 
@@ -228,12 +230,13 @@ void Supervisor::run() {
   }
   pump_output(SIZE_MAX);
   pump_events(SIZE_MAX);
+  wait_for_space();
   log_->write(redactor_->finish());
   if (gave_up_) log_->write("\n[clusterctl: processes of this run could not be ended]\n");
   const bool by_plugin =
       ended_->signal == 0 && ended_->code == kCancelledByPlugin && is_there(dir_.cancel());
-  finish(
-      Exit{ended_->code, ended_->signal, by_plugin || (ending_now_ && !ended_->ok()), false, ""});
+  finish(Exit{ended_->code, ended_->signal, by_plugin || (ending_now_ && !ended_->ok()), false,
+              events_lost_ || !waiting_.empty(), ""});
 }
 
 void Supervisor::wait_for_something() {
@@ -284,18 +287,35 @@ void Supervisor::pump_events(size_t limit) {
       event_bytes_.clear();
       overlong_ = false;
     }
-    if (!lines.empty()) write_event(lines);
+    if (!lines.empty()) write_events(lines);
   }
+  if (!waiting_.empty()) write_events("");
 }
 
-void Supervisor::write_event(std::string_view lines) {
-  // Whole lines or nothing: a line that broke off is cut away before the next attempt.
+// In their order: while some wait, the later ones do so, too.
+void Supervisor::write_events(std::string_view lines) {
+  waiting_ += lines;
+  if (try_write(waiting_)) return waiting_.clear();
+  events_lost_ = events_lost_ || waiting_.size() > kMaxWaiting;
+  if (events_lost_) waiting_.clear();
+}
+
+// Whole lines or nothing: a line that broke off is cut away before the next attempt.
+bool Supervisor::try_write(std::string_view lines) {
+  if (events_lost_) return false;  // with a gap in the middle they would tell another story
   for (;;) {
     struct stat before {};
     ::fstat(events_.get(), &before);
-    if (write_all(events_.get(), lines)) return;
-    if (::ftruncate(events_.get(), before.st_size) != 0) return;
-    if (!log_->give_way()) return;  // lost; the missing stats will say so
+    if (write_all(events_.get(), lines)) return true;
+    if (::ftruncate(events_.get(), before.st_size) != 0 || !log_->give_way()) return false;
+  }
+}
+
+void Supervisor::wait_for_space() {
+  const auto deadline = steady_clock::now() + kWaitAtEnd;
+  while (!waiting_.empty() && steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kTick);
+    write_events("");
   }
 }
 

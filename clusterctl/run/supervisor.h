@@ -40,7 +40,9 @@ class Supervisor {
   void wait_for_something();
   void pump_output(size_t limit);
   void pump_events(size_t limit);
-  void write_event(std::string_view line);
+  void write_events(std::string_view lines);
+  bool try_write(std::string_view lines);
+  void wait_for_space();
   void reap();
   void check_cancel();
   void end_rest();
@@ -54,6 +56,8 @@ class Supervisor {
   Fd exit_file_, output_reader_, output_writer_, pipe_, events_, signals_;
   std::string event_bytes_;  // beginning of an event line
   bool overlong_ = false;    // the present event line is being dropped
+  std::string waiting_;      // lines for which the disk has no space
+  bool events_lost_ = false;
   pid_t child_ = 0;
   std::optional<ExitStatus> ended_;
   bool childless_ = false;

@@ -98,7 +98,7 @@ def test_pause_at_the_next_gate_survives_a_restart(fleet):
     job = fleet.submit("commission", nodes=["m1"])
     fleet.double.wait_gate("go")
     told = fleet.cli("job", "pause", job["id"])
-    assert told.returncode == 0 and "pauses before its next stage" in told.stdout
+    assert told.returncode == 0 and "pauses at its next gate" in told.stdout
     assert fleet.job(job["id"])["pause_requested"]
     fleet.double.open_gate("go")
     assert in_state(fleet, job["id"], "paused")["paused"]

@@ -13,6 +13,15 @@ def test_two_listeners_are_named(daemon):
     assert any("127.0.0.1:%d" % daemon.port in line for line in lines)
 
 
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_state_directory_that_others_can_write_is_refused(stopped, mode):
+    stopped.state_dir.mkdir()
+    stopped.state_dir.chmod(mode)
+    code, told = stopped.fails_to_start()
+    assert code == 64 and str(stopped.state_dir) in told and "chmod 700" in told
+    assert list(stopped.state_dir.iterdir()) == []
+
+
 def test_it_stops_when_told(daemon):
     assert daemon.stop() == 0
 
@@ -26,6 +35,11 @@ def test_it_stops_when_told(daemon):
     (lambda c: c.update({"ansible": []}), ["ansible"]),
     (lambda c: c["ansible"].update({"playbooks": "/nonexistent/playbooks"}), ["/nonexistent/playbooks"]),
     (lambda c: c["ansible"].update({"playbook_program": "/nonexistent/ansible"}), ["/nonexistent/ansible"]),
+    (lambda c: c["ssh"].update({"user": "-oProxyCommand=id"}), ["user"]),
+    (lambda c: c.update({"cluster_name": "{{ x }}"}), ["cluster_name"]),
+    (lambda c: c["ansible"]["env"].update({"ANSIBLE_CONFIG": "/etc/ansible/ansible.cfg"}), ["ANSIBLE_CONFIG", "ansible.config"]),
+    (lambda c: c["ansible"]["env"].update({"TMPDIR": "/var/tmp"}), ["TMPDIR"]),
+    (lambda c: c["ansible"]["env"].update({"A=B": "x"}), ["A=B"]),
     (lambda c: c["ssh"].update({"private_key": "/nonexistent/key"}), ["/nonexistent/key"])])
 def test_mistakes_in_the_configuration(stopped, change, words):
     change(stopped.config)

@@ -205,13 +205,13 @@ def processes_with(text):
     return out
 
 
-def running_lab(name):
-    """A fixture: four fresh nodes for one module."""
+def running_lab(name, nodes=4):
+    """A fixture: so many fresh nodes for one module."""
     @pytest.fixture(scope="module", name="lab")
     def lab_of_module(tmp_path_factory):
         lab = Lab(name, tmp_path_factory.mktemp("lab"))
         lab.run("down", check=False)
-        lab.up(4)
+        lab.up(nodes)
         yield lab
         lab.run("down")
     return lab_of_module
