@@ -175,6 +175,7 @@ void Writer::revise(Change& change, const Put& put, const Remove& remove) {
   Revision& r = undone->revision;
   r.number = now->revisions.empty() ? 1 : now->revisions.rbegin()->first + 1;
   r.time = clock_.now();
+  if (r.what.empty()) r.what = "a job's wish is taken back";
   const std::string key = revision_key(r.number);
   Json head = to_json(r);
   head["v"] = 1;
