@@ -36,7 +36,9 @@ class ApplyTest : public ControllerTest {
 TEST_F(ApplyTest, SecretsOfAPlanWaitAndMoveAndNothingOfThemStays) {
   const std::string id = planned(document(2, {{"x_password", "s3cr3t"}}));
   EXPECT_EQ(keys("secrets/plan.").size(), 2U);
-  for (const store::Record& r : *store_->load("plans/"))
+  const auto plans = store_->load("plans/");
+  ASSERT_FALSE(plans->empty());
+  for (const store::Record& r : *plans)
     EXPECT_EQ(r.value.find("s3cr3t"), std::string::npos);
   restart();
   ASSERT_TRUE(c().apply_plan(id, "ann"));
