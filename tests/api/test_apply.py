@@ -412,8 +412,9 @@ def test_exit_codes(daemon, tmp_path):
     daemon.double.orders(check="fail:2")
     assert daemon.cli("apply", "-f", path, "--yes").returncode == 1
     daemon.double.orders()
+    assert daemon.cli("plan").returncode == 2, "what is missing to what the records say"
     assert daemon.cli("apply", "-f", path, "--yes").returncode == 0
-    assert daemon.cli("plan", "-f", path).returncode == 0
+    assert daemon.cli("plan", "-f", path).returncode == 0 == daemon.cli("plan").returncode
 
 
 def test_a_plan_says_order_quorum_and_where_there_is_no_way_back(daemon):

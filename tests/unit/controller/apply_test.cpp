@@ -38,8 +38,7 @@ TEST_F(ApplyTest, SecretsOfAPlanWaitAndMoveAndNothingOfThemStays) {
   EXPECT_EQ(keys("secrets/plan.").size(), 2U);
   const auto plans = store_->load("plans/");
   ASSERT_FALSE(plans->empty());
-  for (const store::Record& r : *plans)
-    EXPECT_EQ(r.value.find("s3cr3t"), std::string::npos);
+  for (const store::Record& r : *plans) EXPECT_EQ(r.value.find("s3cr3t"), std::string::npos);
   restart();
   ASSERT_TRUE(c().apply_plan(id, "ann"));
   EXPECT_TRUE(keys("secrets/plan.").empty());
