@@ -64,6 +64,12 @@ class Section {
     }
     out = static_cast<int>(*value);
   }
+  void flag(std::string_view key, bool& out) {
+    if (!values_.contains(std::string(key))) return;
+    auto value = get_bool(values_, key);
+    if (!value) return keep(value.error());
+    out = *value;
+  }
   void bytes(std::string_view key, int64_t& out, int64_t min) {
     auto value = get_int(values_, key, out);
     if (!value) return keep(value.error());
@@ -168,7 +174,7 @@ Result<DaemonConfig> decode(const Json& document) {
   std::string tcp, unix_socket = out.unix_socket.string();
   Section top(document, "",
               {"listen", "state_dir", "log_level", "cluster_name", "ansible", "ssh", "jobs", "logs",
-               "auth", "notifications"},
+               "monitor", "auth", "notifications"},
               status);
   top.path("state_dir", out.state_dir);
   top.text("log_level", out.log_level);
@@ -193,6 +199,13 @@ Result<DaemonConfig> decode(const Json& document) {
   logs.number("keep_jobs", out.log_keep_jobs, 1, 100000);
   logs.number("keep_days", out.log_keep_days, 0, 36500);
   logs.bytes("max_bytes", out.log_max_bytes, 1 << 20);
+  Section monitor(document, "monitor", {"enabled", "interval", "timeout", "misses", "parallel"},
+                  status);
+  monitor.flag("enabled", out.monitor_enabled);
+  monitor.number("interval", out.monitor_interval, 1, 3600);
+  monitor.number("timeout", out.monitor_timeout, 1, 60);
+  monitor.number("misses", out.monitor_misses, 1, 100);
+  monitor.number("parallel", out.monitor_parallel, 1, 2000);
   Section auth(document, "auth", {"token_file", "hosts"}, status);
   auth.path("token_file", out.token_file);
   auth.texts("hosts", out.hosts);

@@ -20,10 +20,14 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/strings.h"
+#include "base/this_host.h"
 #include "controller/controller.h"
 #include "controller/log_keeper.h"
 #include "controller/notices.h"
+#include "controller/watch.h"
 #include "daemon_config.h"
+#include "fleet/patterns.h"
+#include "monitor/prober_thread.h"
 #include "notify/notify_thread.h"
 #include "run/runs.h"
 #include "store/store.h"
@@ -141,6 +145,7 @@ class Daemon {
     if (auto ok = notify::read_secrets(config_.receivers); !ok) return ok;
     if (auto ok = start_controller(); !ok) return ok;
     if (auto ok = start_notifier(); !ok) return ok;
+    if (auto ok = start_monitor(); !ok) return ok;
     // Jobs of the last daemon come first: nobody has to know the version to go on with them.
     auto version = ansible_version(config_);
     if (!version) log::warn("{}", version.error().line());
@@ -150,6 +155,7 @@ class Daemon {
 
   void stop() {
     if (engine_) engine_->stop();
+    prober_thread_.reset();
     if (log_keeper_) log_keeper_->stop();
     if (controller_) controller_->stop();
     // Only now: nothing appends events any more, so nothing calls the wake function.
@@ -235,6 +241,9 @@ class Daemon {
     options.cluster_name = config_.cluster_name;
     options.max_parallel_runs = config_.max_parallel_runs;
     options.keep_jobs = static_cast<size_t>(config_.keep_jobs);
+    options.own_host.machine_id = this_machine_id();
+    for (const std::string& name : this_host_names())
+      options.own_host.addresses.insert(fleet::canonical_addr(name));
     auto hints = read_hints();
     if (!hints) return fail(hints.error());
     options.run_defaults = {config_.ssh_user, config_.ssh_private_key, pki.string(),
@@ -247,6 +256,25 @@ class Daemon {
         controller::LogLimits{static_cast<size_t>(config_.log_keep_jobs), config_.log_keep_days,
                               static_cast<uint64_t>(config_.log_max_bytes)});
     log_keeper_->start();
+    return {};
+  }
+
+  Status start_monitor() {
+    if (!config_.monitor_enabled) return {};
+    monitor::Options options;
+    options.interval = std::chrono::seconds(config_.monitor_interval);
+    options.timeout = std::chrono::seconds(config_.monitor_timeout);
+    options.misses = config_.monitor_misses;
+    options.parallel = static_cast<size_t>(config_.monitor_parallel);
+    options.chance = [engine = std::mt19937(std::random_device{}())]() mutable {
+      return std::uniform_real_distribution<double>()(engine);
+    };
+    auto dialer = monitor::make_socket_dialer();
+    if (!dialer) return fail(dialer.error());
+    dialer_ = std::move(*dialer);
+    watch_ = std::make_unique<controller::Watch>(*controller_);
+    prober_ = std::make_unique<monitor::Prober>(std::move(options), *watch_, *dialer_, clock_);
+    prober_thread_ = std::make_unique<monitor::ProberThread>(*prober_, *dialer_);
     return {};
   }
 
@@ -316,6 +344,10 @@ class Daemon {
   std::unique_ptr<run::Runs> runs_;
   std::unique_ptr<controller::Controller> controller_;
   std::unique_ptr<controller::LogKeeper> log_keeper_;
+  std::unique_ptr<monitor::Dialer> dialer_;
+  std::unique_ptr<controller::Watch> watch_;
+  std::unique_ptr<monitor::Prober> prober_;
+  std::unique_ptr<monitor::ProberThread> prober_thread_;
   std::unique_ptr<controller::Notices> notices_;
   std::unique_ptr<notify::Transport> transport_;
   std::unique_ptr<notify::Ledger> ledger_;

@@ -9,6 +9,12 @@ namespace {
 constexpr size_t kMaxMembers = 1000;
 constexpr size_t kMaxWord = 256;
 constexpr size_t kMaxMessage = 4000;
+constexpr size_t kMaxCards = 64;
+
+// "02:42:0a:00:00:0b"
+bool valid_mac(const std::string& text) {
+  return text.size() == 17 && text.find_first_not_of("0123456789abcdef:") == std::string::npos;
+}
 
 Result<std::string> text(const Json& fact, const char* key, size_t limit = kMaxWord) {
   auto value = get_string(fact, key);
@@ -106,6 +112,16 @@ Result<fleet::Hardware> decode_hardware_fact(const Json& fact) {
                                                 {"host_name", &out.host_name}});
       !ok) {
     return fail(ok.error());
+  }
+  // Since they are newer than the rest: absent in the facts of older playbooks.
+  if (auto ok = read_texts<std::string*>(fact, {{"chassis", &out.chassis}, {"slot", &out.slot}});
+      !ok) {
+    return fail(ok.error());
+  }
+  auto macs = get_strings(fact, "macs");
+  if (!macs) return fail(macs.error());
+  for (const std::string& mac : *macs) {
+    if (out.macs.size() < kMaxCards && valid_mac(mac)) out.macs.push_back(mac);
   }
   const auto cpus = get_int(fact, "cpus");
   const auto memory = get_int(fact, "memory_mb");

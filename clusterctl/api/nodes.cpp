@@ -26,8 +26,7 @@ Json view(const fleet::Node& node, const catalog::Catalog& catalog) {
 }
 
 Response answer(const fleet::Node& node, const Controller& c, int status = 200) {
-  return Response::json(view(node, c.catalog()), status)
-      .with("ETag", etag(static_cast<int64_t>(node.resource_version)));
+  return node_answer(node, c, status);
 }
 
 // Empty, or a word of the enum.
@@ -98,6 +97,11 @@ Result<Response> list(const Controller& c, NodeTexts& texts, const Request& requ
 }
 
 }  // namespace
+
+Response node_answer(const fleet::Node& node, const Controller& c, int status) {
+  return Response::json(view(node, c.catalog()), status)
+      .with("ETag", etag(static_cast<int64_t>(node.resource_version)));
+}
 
 void add_node_routes(Router& router, Controller& c) {
   const auto texts = std::make_shared<NodeTexts>(

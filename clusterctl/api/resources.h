@@ -16,6 +16,8 @@ struct About {
 };
 
 void add_node_routes(Router& router, controller::Controller& controller);
+// POST /v1/monitor/event, /v1/nodes/{n}/confirm-hardware, /v1/nodes/{n}/rename.
+void add_monitor_routes(Router& router, controller::Controller& controller);
 void add_job_routes(Router& router, controller::Controller& controller);
 void add_job_stream_routes(Router& router, controller::Controller& controller);
 void add_job_timeline_routes(Router& router, controller::Controller& controller);
@@ -27,6 +29,10 @@ void add_meta_routes(Router& router, controller::Controller& controller, About a
 // GET /v1/status, /v1/cluster, /v1/inventory, /v1/notifications. Null: nobody is notified.
 void add_cluster_routes(Router& router, controller::Controller& controller,
                         const notify::Notifier* notifier);
+
+// The node as every route of nodes answers it, with its ETag.
+Response node_answer(const fleet::Node& node, const controller::Controller& controller,
+                     int status = 200);
 
 // 410 "log_expired" when the runs of that job are no longer kept; nullopt when they are, or when
 // there is no such job.

@@ -103,6 +103,16 @@ std::vector<std::string> Catalog::quorum_services() const {
   return out;
 }
 
+std::vector<std::string> Catalog::services_of_capabilities(std::string_view prefix) const {
+  std::vector<std::string> out;
+  for (const Service& s : services_) {
+    const bool brought = std::any_of(s.on.capabilities.begin(), s.on.capabilities.end(),
+                                     [&](const std::string& c) { return c.rfind(prefix, 0) == 0; });
+    if (brought) out.push_back(s.name);
+  }
+  return out;
+}
+
 std::vector<std::string> Catalog::needs_of(const Service& s, const Json& vars) const {
   std::vector<std::string> out = s.needs;
   for (const auto& [variable, cases] : s.needs_when) {

@@ -42,6 +42,7 @@ struct Service {
   std::string disrupts = "nothing";  // "nothing", "service", "node"
   bool schedules = false;            // it keeps the availability of nodes (door `availability`)
   std::map<std::string, int> ports;  // variable (or "port/proto" name) -> default port
+  std::map<std::string, fleet::Role> port_roles;  // ports that only nodes of this role open
   int64_t memory_mb = 0;
   std::vector<std::string> forbids;  // services that may not be on the same node
 };
@@ -78,6 +79,8 @@ class Catalog {
                                         std::optional<fleet::Role> role = std::nullopt) const;
   // Names of the services whose members form majorities, in provisioning order.
   std::vector<std::string> quorum_services() const;
+  // Names of the services that a capability beginning with `prefix` brings, in provisioning order.
+  std::vector<std::string> services_of_capabilities(std::string_view prefix) const;
   // What `service` needs with these variables: `needs` and whatever of `needs_when` applies.
   std::vector<std::string> needs_of(const Service& service, const Json& vars) const;
 

@@ -95,7 +95,16 @@ Result<std::map<std::string, std::optional<std::string>>> read_when(const Json& 
 
 Status read_ports(const Json& value, Service& out) {
   if (!value.is_object()) return bad("`ports` must be {variable: port}");
-  for (const auto& [name, port] : value.items()) {
+  for (const auto& [name, entry] : value.items()) {
+    Json port = entry;
+    if (entry.is_object()) {  // {port: 443, role: manager}
+      const auto role = fleet::from_word<fleet::Role>(get_string(entry, "role").value_or(""));
+      if (!role || entry.size() != 2)
+        return bad(
+            fmt::format("port \"{}\" must be a number, or {{port: …, role: manager}}", name));
+      out.port_roles[name] = *role;
+      port = entry.value("port", Json());
+    }
     if (!port.is_number_integer() || port.get<int64_t>() < 1 || port.get<int64_t>() > 65535) {
       return bad(fmt::format("port {} of \"{}\" is not a port", dump_json(port), name),
                  "1 to 65535");

@@ -246,6 +246,7 @@ Noun node_noun() {
       "accept", "accepted", "Let nodes that wait for it belong to the fleet"));
   noun.commands.push_back(std::make_unique<NodeAcceptance>(
       "reject", "rejected", "Refuse nodes: they cannot be commissioned"));
+  for (CommandPtr& command : make_node_identity()) noun.commands.push_back(std::move(command));
   noun.commands.push_back(make_node_rm());
   return noun;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 
@@ -13,6 +14,7 @@ CommandPtr make_node_inspect();
 CommandPtr make_node_get();  // contiv's spelling: a list, or one node
 CommandPtr make_node_rm();
 CommandPtr make_node_label();
+std::vector<CommandPtr> make_node_identity();  // confirm-hardware, move, rename, forget-hostkey
 CommandPtr make_node_work(const std::string& kind);  // a kind of job
 
 }  // namespace clusterctl::cli

@@ -99,6 +99,8 @@ class NodeWork final : public Command {
               "availability in the cluster from the first moment: active, pause, drain")
           .choices = {"active", "pause", "drain"};
       o.flag("--keep-on-failure", keep_, "leave a node that failed as it is, to look at it");
+      o.flag("--controller-host", controller_host_,
+             "the machine that the controller runs on is meant as well");
     }
     if (decommission_) {
       o.value("--level", "LEVEL", level_,
@@ -113,6 +115,7 @@ class NodeWork final : public Command {
       o.flag("--keep-on-failure", keep_,
              "leave a node that failed as it is, also its availability");
     }
+    if (drain_) max_unavailable_option(o);
     if (drain_ || update_) {
       o.value("--deadline", "TIME", deadline_,
               "how long a drain may take: 90s, 10m, 2h; default: swarm_drain_wait, 10 minutes");
@@ -176,10 +179,13 @@ class NodeWork final : public Command {
   }
 
  private:
-  void rolling_options(Options& o) {
+  void max_unavailable_option(Options& o) {
     o.value("--max-unavailable", "N|N%", max_unavailable_,
             "workers that may be down at once, with those that are away already; default: the "
             "cluster's, at first 1");
+  }
+  void rolling_options(Options& o) {
+    max_unavailable_option(o);
     o.number("--max-failures", "N", max_failures_,
              "stop before the next batch when so many nodes have failed; default 1");
     o.flag("--no-drain", no_drain_, "do not drain nodes first: what runs there stops with them");
@@ -237,6 +243,7 @@ class NodeWork final : public Command {
     set("powered_off", powered_off_);
     set("allow_outage", outage_);
     set("keep_on_failure", keep_);
+    set("controller_host", controller_host_);
     if (refuse_busy_) body["if_busy"] = "refuse";
     auto vars = parse_extra_vars(extra_vars_);
     if (!vars) return vars;
@@ -309,6 +316,7 @@ class NodeWork final : public Command {
   std::optional<int64_t> max_failures_;
   bool no_drain_ = false, drain_always_ = false;
   bool keep_ = false, powered_off_ = false, force_ = false, outage_ = false;
+  bool controller_host_ = false;
   bool plan_ = false, detach_ = false, refuse_busy_ = false, yes_ = false;
 };
 

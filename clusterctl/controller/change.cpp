@@ -13,6 +13,7 @@ State apply(const State& state, const Change& change) {
     ++next.globals_revision;
   }
   if (change.cluster) fleet->cluster = *change.cluster;
+  if (change.isolated_since) fleet->isolated_since = *change.isolated_since;
   for (const auto& [id, job] : change.jobs) next.jobs[id] = std::make_shared<job::Job>(job);
   for (const std::string& id : change.removed_jobs) next.jobs.erase(id);
   for (const auto& [name, value] : change.secrets) {

@@ -27,6 +27,7 @@ struct Change {
   std::map<std::string, std::optional<Json>> secrets;      // nullopt: remove
   std::map<std::string, std::optional<StoredPlan>> plans;  // nullopt: remove
   std::vector<Event> events;                               // numbered by the writer
+  std::optional<std::optional<Time>> isolated_since;       // since when most nodes are out of sight
   // Who asked for it and how it is called, for the list of revisions.
   std::string by, what;
   // Filled by the writer when it commits.

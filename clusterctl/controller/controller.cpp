@@ -10,18 +10,10 @@
 #include "controller/node_change.h"
 #include "fleet/node_json.h"
 #include "fleet/operation.h"
+#include "fleet/recognize.h"
 
 namespace clusterctl::controller {
 namespace {
-
-Status check_version(const fleet::Node& node, const IfMatch& if_match) {
-  const auto version = static_cast<int64_t>(node.resource_version);
-  if (!if_match || std::find(if_match->begin(), if_match->end(), version) != if_match->end())
-    return {};
-  return fail(Code::kStale, "stale",
-              fmt::format("node {} is at version {} by now", node.name, version),
-              "read it again and repeat the change");
-}
 
 Event node_event(std::string type, const fleet::Node& node, std::string message) {
   Event e;
@@ -36,7 +28,7 @@ Event node_event(std::string type, const fleet::Node& node, std::string message)
 Controller::Controller(Deps deps)
     : deps_(std::move(deps)),
       secret_names_(deps_.variables.no_log),
-      writer_(deps_.store, deps_.clock, events_) {}
+      writer_(deps_.store, deps_.clock, events_, deps_.settings.own_host) {}
 
 Controller::~Controller() {
   stop();
@@ -174,14 +166,17 @@ Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& pat
   auto gone = secret_references((*found)->spec.vars);
   std::erase_if(gone, [&](const std::string& name) { return still.count(name) != 0; });
   forget_secrets(*state(), gone, node.id, change);
-  add_events(change, **found, node, "");
-  change.nodes[node.id] = node;
+  fleet::Snapshot after = *snapshot;
+  after.nodes[node.id] = node;
+  take_changed(after, {node.id}, change);
+  node = after.nodes.at(node.id);
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
   return node;
 }
 
 Status Controller::check_not_worked_on(const fleet::Node& node, bool also_queued) const {
-  for (const auto& [id, job] : state()->jobs) {
+  const auto now = state();
+  for (const auto& [id, job] : now->jobs) {
     if (job::is_final(job->state) || !job->outcome(node.id)) continue;
     if (job->state == job::State::kQueued && !also_queued)
       continue;  // it is planned when it starts
@@ -211,6 +206,13 @@ Status Controller::remove_node(std::string_view ref, const IfMatch& if_match,
   change.removed_nodes.insert(node.id);
   forget_secrets(*now, secret_references(node.spec.vars), node.id, change);
   change.events.push_back(node_event("node.removed", node, node.spec.addr));
+  if (fleet::has_condition(node.status, fleet::condition::kIdentityConflict)) {
+    fleet::Snapshot after = *now->fleet;  // who was in conflict with it, is no more
+    after.nodes.erase(node.id);
+    std::set<std::string> changed;
+    fleet::settle_conflicts(after, {}, deps_.clock.now(), changed);
+    take_changed(after, std::move(changed), change);
+  }
   return commit(std::move(change));
 }
 

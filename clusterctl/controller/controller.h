@@ -16,12 +16,15 @@
 #include "base/ids.h"
 #include "catalog/catalog.h"
 #include "controller/change.h"
+#include "controller/damper.h"
 #include "controller/event_log.h"
+#include "controller/reports.h"
 #include "controller/secrets.h"
 #include "controller/writer.h"
 #include "job/continue.h"
 #include "job/host.h"
 #include "job/locks.h"
+#include "monitor/prober.h"
 #include "run/runs.h"
 #include "store/store.h"
 
@@ -33,6 +36,7 @@ struct Settings {
   int max_parallel_runs = 2;  // urgent jobs (job/locks.h) do not count
   size_t keep_jobs = 500;     // ended jobs kept, with their logs
   job::RunDefaults run_defaults;
+  fleet::OwnHost own_host;                      // the machine it runs on; empty: nobody asked
   std::chrono::milliseconds store_retry{1000};  // after the store refused a step
 };
 
@@ -98,6 +102,18 @@ class Controller final : public job::Host {
                                  const std::string& by = "");
   Status remove_node(std::string_view ref, const IfMatch& if_match, const std::string& by = "");
 
+  // What a monitor tells, body of POST /v1/monitor/event. All of it is refused when a part of it is
+  // malformed. Calls that come at the same time share one commit.
+  Result<std::vector<Seen>> monitor_event(const Json& body) EXCLUDES(mutex_);
+  // What the prober found; in this order, in commits of a bounded size.
+  Status record_presence(const std::vector<monitor::Finding>& found) EXCLUDES(mutex_);
+  // Since when most nodes are out of sight, and how many of how many; nullopt: not any more.
+  Status set_isolated(std::optional<Time> since, const std::string& message) EXCLUDES(mutex_);
+  // The hardware seen now is this node's. kConflict when nobody asked.
+  Result<fleet::Node> confirm_hardware(std::string_view ref, const IfMatch& if_match);
+  // Body {"name"}; not of a commissioned node, nor of one that a job works on.
+  Result<fleet::Node> rename_node(std::string_view ref, const Json& body, const IfMatch& if_match);
+
   // `merge`: null removes a name; else everything is replaced. Answers the warnings (names no role
   // knows).
   Result<std::vector<Problem>> set_globals(const Json& vars, bool merge,
@@ -149,6 +165,15 @@ class Controller final : public job::Host {
   Status check_free(const job::Job& old, const std::vector<std::string>& nodes, bool resume) const;
   Status check_busy(const State& state, const plan::Request& request) const;
   Status check_not_worked_on(const fleet::Node& node, bool also_queued) const;
+  // What the facts of a run say about which machines the nodes are.
+  void recognize(const State& now, const job::Proposal& proposal, Change& change) const;
+  Result<Report> parse_report(const Json& body) const;
+  void work_off(Report& report, fleet::Snapshot& fleet, Change& change) REQUIRES(mutex_);
+  const fleet::Node* before(const Change& change, const std::string& id) const;
+  bool admit(const std::string& id, fleet::Snapshot& fleet, const Change& change,
+             std::set<std::string>& changed) REQUIRES(mutex_);
+  void take_changed(fleet::Snapshot& fleet, std::set<std::string> changed, Change& change) const;
+  void settle_flapping() REQUIRES(mutex_);
   void add_events(Change& change, const fleet::Node& before, const fleet::Node& after,
                   const std::string& job) const;
 
@@ -192,6 +217,8 @@ class Controller final : public job::Host {
   EventLog events_;
   Mutex mutex_;
   Writer writer_;  // commits under mutex_
+  Reports reports_;
+  Damper damper_ GUARDED_BY(mutex_);
   CondVar changed_;
   bool dirty_ GUARDED_BY(mutex_) = false;         // something happened that may let a job start
   bool start_failed_ GUARDED_BY(mutex_) = false;  // the store refused the start of a job

@@ -80,6 +80,7 @@ void Controller::schedule(std::stop_token stop) {
       check_limits();
       expire_secrets();
       expire_plans();
+      settle_flapping();
       if (!dirty_ && ended_.empty()) continue;
       dirty_ = false;
       ended.swap(ended_);
@@ -232,7 +233,11 @@ Status Controller::propose(const job::Proposal& proposal) {
     }
     change.nodes[c.id] = std::move(node);
     if (c.wish_back) take_back_wish(*now, job, c.id, change);
-    add_events(change, it->second, change.nodes.at(c.id), job.id);
+  }
+  recognize(*now, proposal, change);
+  for (const auto& [id, node] : change.nodes) {
+    if (const auto before = now->fleet->nodes.find(id); before != now->fleet->nodes.end())
+      add_events(change, before->second, node, job.id);
   }
   if (job.chain.removes && job::is_final(job.state)) remove_done(*now, job, change);
   if (!proposal.event.empty())

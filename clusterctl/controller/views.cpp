@@ -67,8 +67,27 @@ Json vip(const fleet::Snapshot& fleet) {
           {"observed", observed ? Json(format_time(*observed)) : Json()}};
 }
 
+Json monitor(const fleet::Snapshot& fleet) {
+  std::map<std::string, int64_t> counts;
+  for (const std::string& word : fleet::all_words<fleet::Presence>()) counts[word] = 0;
+  for (const auto& [id, node] : fleet.nodes)
+    ++counts[std::string(fleet::word(node.status.presence))];
+  return {
+      {"presence", counts},
+      {"isolated_since", fleet.isolated_since ? Json(format_time(*fleet.isolated_since)) : Json()}};
+}
+
 Json problems(const fleet::Snapshot& fleet) {
   Json out = Json::array();
+  if (fleet.isolated_since) {
+    out.push_back(
+        {{"code", "CONTROLLER_ISOLATED"},
+         {"message", "most nodes stopped answering at once, at " +
+                         format_time(*fleet.isolated_since) +
+                         ": who is there is known from before, and nothing is done by itself"},
+         {"hint", "look at this machine's own network first"},
+         {"node", ""}});
+  }
   const auto add = [&](const fleet::Node& node, std::string code, std::string message) {
     out.push_back({{"code", code},
                    {"message", message},
@@ -125,6 +144,7 @@ Json status_view(const State& state, const catalog::Catalog& catalog) {
            {"nodes", node_counts(*state.fleet)},
            {"services", service_counts(plan::observe_members(*state.fleet, catalog))},
            {"vip", vip(*state.fleet)},
+           {"monitor", monitor(*state.fleet)},
            {"problems", problems(*state.fleet)},
            {"failed_jobs", Json::array()},
            {"running_jobs", Json::array()}};

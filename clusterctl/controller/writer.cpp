@@ -115,6 +115,7 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
   auto records = store_.load("");
   if (!records) return fail(records.error());
   auto fleet = std::make_shared<fleet::Snapshot>();
+  fleet->own_host = own_host_;
   for (const store::Record& record : *records) {
     revisions_[record.key] = record.revision;
     auto value = parse_json(record.value, "record " + record.key, 64);

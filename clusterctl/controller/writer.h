@@ -24,8 +24,9 @@ namespace clusterctl::controller {
 
 class Writer {
  public:
-  Writer(store::Store& store, const Clock& clock, EventLog& events)
-      : store_(store), clock_(clock), events_(events) {}
+  // `own_host` stands in every snapshot and is not stored.
+  Writer(store::Store& store, const Clock& clock, EventLog& events, fleet::OwnHost own_host = {})
+      : store_(store), clock_(clock), events_(events), own_host_(std::move(own_host)) {}
 
   // Rolls an unfinished large change forward, then reads everything. Damage is an Error.
   Status load();
@@ -59,6 +60,7 @@ class Writer {
   store::Store& store_;
   const Clock& clock_;
   EventLog& events_;
+  const fleet::OwnHost own_host_;
   std::map<std::string, uint64_t> revisions_;  // of every record, as last seen or written
   uint64_t last_seq_ = 0, oldest_seq_ = 1;
   // Of a large change beyond its commit point: what the store has yet to take, before anything

@@ -91,9 +91,26 @@ struct ServiceStatus {
 struct Hardware {
   std::string vendor, model, serial, uuid, machine_id, series, os, os_version, arch, kernel,
       host_name;
+  std::string chassis, slot;      // serial of the enclosure and the place in it, where readable
+  std::vector<std::string> macs;  // of its network cards: lower case, sorted
   int64_t cpus = 0;
   int64_t memory_mb = 0;
   bool operator==(const Hardware&) const = default;
+};
+
+// By what the machine of a node is known again: as it was accepted, which may differ from what was
+// seen last (fleet/identity.h). Placeholders stand here as they were reported.
+struct Identity {
+  std::string serial, uuid, host_key;
+  std::vector<std::string> macs;
+  bool operator==(const Identity&) const = default;
+};
+
+// Where a machine with this node's identity was reported besides its own address.
+struct Elsewhere {
+  std::string addr, name;
+  Time since{};
+  bool operator==(const Elsewhere&) const = default;
 };
 
 // type: Dirty, Failed, NeedsVerification, IdentityConflict, HardwareReplaced, Drifted, Interrupted,
@@ -114,6 +131,8 @@ struct NodeStatus {
   std::optional<Applied> applied;
   std::map<std::string, ServiceStatus> services;
   std::optional<Hardware> hardware;
+  std::optional<Identity> identity;
+  std::optional<Elsewhere> elsewhere;
   std::vector<Condition> conditions;  // at most one of each type, sorted by type
   // Runs that broke off here and may have left processes: ended before anything else happens there.
   std::vector<std::string> fence_runs;  // sorted, the newest last

@@ -134,9 +134,16 @@ Hardware read_hardware(Reader& r, const Json& o) {
   h.arch = r.text(o, "arch");
   h.kernel = r.text(o, "kernel");
   h.host_name = r.text(o, "host_name");
+  h.chassis = r.text(o, "chassis");
+  h.slot = r.text(o, "slot");
+  h.macs = r.texts(o, "macs");
   h.cpus = r.number(o, "cpus");
   h.memory_mb = r.number(o, "memory_mb");
   return h;
+}
+
+Identity read_identity(Reader& r, const Json& o) {
+  return {r.text(o, "serial"), r.text(o, "uuid"), r.text(o, "host_key"), r.texts(o, "macs")};
 }
 
 NodeStatus read_status(Reader& r, const Json& o) {
@@ -153,6 +160,13 @@ NodeStatus read_status(Reader& r, const Json& o) {
   }
   if (o.contains("hardware") && !o["hardware"].is_null())
     s.hardware = read_hardware(r, r.object(o, "hardware"));
+  if (o.contains("identity") && !o["identity"].is_null())
+    s.identity = read_identity(r, r.object(o, "identity"));
+  if (o.contains("elsewhere") && !o["elsewhere"].is_null()) {
+    const Json seen = r.object(o, "elsewhere");
+    s.elsewhere = {r.text(seen, "addr"), r.text(seen, "name"),
+                   r.time(seen, "since").value_or(Time{})};
+  }
   for (const Json& c : r.objects(o, "conditions")) {
     s.conditions.push_back({r.text(c, "type"), r.text(c, "reason"), r.text(c, "job"),
                             r.time(c, "since").value_or(Time{})});
@@ -189,8 +203,19 @@ Json to_json(const Hardware& h) {
           {"arch", h.arch},
           {"kernel", h.kernel},
           {"host_name", h.host_name},
+          {"chassis", h.chassis},
+          {"slot", h.slot},
+          {"macs", h.macs},
           {"cpus", h.cpus},
           {"memory_mb", h.memory_mb}};
+}
+
+Json to_json(const Identity& i) {
+  return {{"serial", i.serial}, {"uuid", i.uuid}, {"host_key", i.host_key}, {"macs", i.macs}};
+}
+
+Json to_json(const Elsewhere& e) {
+  return {{"addr", e.addr}, {"name", e.name}, {"since", format_time(e.since)}};
 }
 
 Json to_json(const Applied& a) {
@@ -236,6 +261,8 @@ Json to_json(const NodeStatus& s) {
           {"applied", s.applied ? to_json(*s.applied) : Json()},
           {"services", std::move(services)},
           {"hardware", s.hardware ? to_json(*s.hardware) : Json()},
+          {"identity", s.identity ? to_json(*s.identity) : Json()},
+          {"elsewhere", s.elsewhere ? to_json(*s.elsewhere) : Json()},
           {"conditions", std::move(conditions)},
           {"fence_runs", s.fence_runs}};
 }

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "fleet/patterns.h"
+#include "fleet/recognize.h"
 
 namespace clusterctl::fleet {
 namespace {
@@ -75,11 +76,13 @@ Result<bool> patch_node(const Snapshot& snapshot, Node& node, const Json& body, 
       return fail(fine.error());
   }
   const bool vars = patch->spec.vars != node.spec.vars;
+  const std::string addr = node.spec.addr;
   const bool changed = set_spec(node, std::move(patch->spec));
   if (vars && node.status.applied && is_commissioned(node)) {
     set_condition(node, condition::kDrifted, "its variables were changed after it was verified", "",
                   now);
   }
+  if (canonical_addr(addr) != canonical_addr(node.spec.addr)) note_move(node, addr, now);
   return changed;
 }
 

@@ -9,6 +9,8 @@
 #include "base/strings.h"
 #include "fleet/conditions.h"
 #include "fleet/patterns.h"
+#include "fleet/placement_host.h"
+#include "fleet/placement_registry.h"
 #include "fleet/placement_vip.h"
 #include "fleet/words.h"
 
@@ -156,43 +158,6 @@ void serials(const Placement& p, Findings& out) {
   }
 }
 
-void dtr(const Placement& p, Findings& out) {
-  std::string first;
-  for (const auto& [id, node] : p.snapshot->nodes) {
-    const bool candidate =
-        std::any_of(p.candidates.begin(), p.candidates.end(),
-                    [&, &self = node](const Candidate& c) { return c.node->id == self.id; });
-    if (candidate || !node.status.applied ||
-        !has(node.status.applied->capabilities, "dtr-controller"))
-      continue;
-    if (is_commissioned(node)) first = node.name;
-  }
-  for (const Candidate& c : p.candidates) {
-    const bool controller = has(c.capabilities, "dtr-controller"),
-               replica = has(c.capabilities, "dtr-replica");
-    const bool any = std::any_of(c.capabilities.begin(), c.capabilities.end(),
-                                 [](const std::string& s) { return s.rfind("dtr-", 0) == 0; });
-    if (any && has(c.capabilities, "ucp-controller")) {
-      out.refuse(
-          "ucp_with_dtr", c,
-          fmt::format("{} cannot be ucp-controller and carry the registry", c.node->name),
-          "put dtr-* on another node: `--capabilities=dtr-controller` without ucp-controller");
-    }
-    if (controller && replica) {
-      out.refuse("dtr_twice", c,
-                 fmt::format("{} cannot be dtr-controller and dtr-replica", c.node->name),
-                 "name one of the two");
-    }
-    if (!controller) continue;
-    if (!first.empty()) {
-      out.refuse("second_dtr_controller", c,
-                 fmt::format("{} would be a second dtr-controller; {} is it", c.node->name, first),
-                 "further registry nodes are `--capabilities=dtr-replica`");
-    }
-    first = c.node->name;
-  }
-}
-
 void memory(const Placement& p, Findings& out) {
   for (const Candidate& c : p.candidates) {
     if (!c.node->status.hardware || c.node->status.hardware->memory_mb <= 0) continue;
@@ -230,15 +195,61 @@ void ports(const Placement& p, Findings& out) {
   }
 }
 
-void together(const Placement& p, Findings& out) {
-  std::set<std::string> healthy;
+// Services that are healthy where they were last seen.
+std::set<std::string> healthy_services(const Placement& p) {
+  std::set<std::string> out;
   for (const auto& [id, node] : p.snapshot->nodes) {
-    if (!is_commissioned(node)) continue;
+    if (!is_commissioned(node) || node.status.presence == Presence::kDisappeared) continue;
     for (const auto& [service, status] : node.status.services) {
-      if (status.healthy) healthy.insert(service);
+      if (status.healthy) out.insert(service);
     }
   }
-  for (const Candidate& c : p.candidates) healthy.insert(c.services.begin(), c.services.end());
+  for (const Candidate& c : p.candidates) out.insert(c.services.begin(), c.services.end());
+  return out;
+}
+
+// A worker's own half of a service with members says nothing about the service: a manager has to
+// carry it, healthy, or come in the same request.
+bool members_are_healthy(const Placement& p, const std::string& service) {
+  const auto manager = [&](const Node* node) {
+    const auto it = node->status.services.find(service);
+    return node->status.presence != Presence::kDisappeared && it != node->status.services.end() &&
+           it->second.healthy;
+  };
+  const auto candidate = [&](const Candidate& c) {
+    return c.role == Role::kManager && has(c.services, service);
+  };
+  return std::any_of(p.managers.begin(), p.managers.end(), manager) ||
+         std::any_of(p.candidates.begin(), p.candidates.end(), candidate);
+}
+
+bool is_carried(const Placement& p, const std::string& service) {
+  return std::any_of(p.managers.begin(), p.managers.end(), [&](const Node* node) {
+    return node->status.services.count(service) ||
+           (node->status.applied && has(node->status.applied->services, service));
+  });
+}
+
+void check_need(const Placement& p, const Candidate& c, const std::string& service,
+                const std::string& need, const std::set<std::string>& healthy, Findings& out) {
+  const bool of_members = p.member_services.count(need) && c.role == Role::kWorker;
+  if (of_members ? members_are_healthy(p, need) : healthy.count(need) != 0) return;
+  if (of_members && is_carried(p, need)) {
+    out.refuse(
+        "unhealthy_service", c,
+        fmt::format("{}: {} needs {}, and no manager that answers has it healthy", c.node->name,
+                    service, need),
+        fmt::format("`clusterctl node verify {}` says what is wrong with it", p.managers[0]->name));
+  } else {
+    out.refuse("missing_service", c,
+               fmt::format("{}: {} needs {}, which is nowhere healthy in the cluster", c.node->name,
+                           service, need),
+               fmt::format("commission a node that carries {} first", need));
+  }
+}
+
+void together(const Placement& p, Findings& out) {
+  const std::set<std::string> healthy = healthy_services(p);
   for (const Candidate& c : p.candidates) {
     for (const auto& [service, other] : c.forbids) {
       if (!has(c.services, service) || !has(c.services, other)) continue;
@@ -246,13 +257,7 @@ void together(const Placement& p, Findings& out) {
                  fmt::format("{}: {} and {} must not be on one node", c.node->name, service, other),
                  "choose other capabilities: `clusterctl node commission NAME --capabilities=…`");
     }
-    for (const auto& [service, need] : c.needs) {
-      if (healthy.count(need)) continue;
-      out.refuse("missing_service", c,
-                 fmt::format("{}: {} needs {}, which is nowhere healthy in the cluster",
-                             c.node->name, service, need),
-                 fmt::format("commission a node that carries {} first", need));
-    }
+    for (const auto& [service, need] : c.needs) check_need(p, c, service, need, healthy, out);
   }
 }
 
@@ -314,12 +319,30 @@ const std::vector<Rule>& placement_rules() {
       {"names and addresses are unique", {"same_name", "same_addr", "same_machine_id"}, unique},
       {"serial numbers", {"same_serial", "shared_serial"}, serials},
       {"the virtual address", vip_codes(), check_vip},
-      {"registry nodes", {"ucp_with_dtr", "dtr_twice", "second_dtr_controller"}, dtr},
+      {"registry nodes",
+       {"ucp_with_dtr", "dtr_twice", "second_dtr_controller", "joins_as_worker"},
+       check_registry},
+      {"a replica needs a registry", {"no_registry", "registry_unhealthy"}, check_registry_cluster},
+      {"where the registry keeps images",
+       {"unknown_storage", "storage_differs", "local_storage_on_blade", "storage_not_shared",
+        "local_storage"},
+       check_registry_storage},
+      {"variables of the registry",
+       {"unknown_bootstrap_node", "registry_contradiction", "dtr_replica_everywhere",
+        "unused_registry_variable"},
+       check_registry_variables},
+      {"the first manager",
+       {"misplaced_variable", "unknown_first_manager", "first_manager_missing"},
+       check_first_manager},
+      {"the controller's own machine", {"own_host"}, check_own_host},
       {"memory", {"too_little_memory"}, memory},
       {"ports", {"bad_port", "port_conflict"}, ports},
-      {"services together", {"forbidden_together", "missing_service"}, together},
+      {"services together",
+       {"forbidden_together", "missing_service", "unhealthy_service"},
+       together},
       {"versions", {"number_as_version", "unknown_service"}, versions},
       {"number of managers", {"even_managers", "many_managers"}, manager_count},
+      {"number of registry nodes", {"even_registry"}, check_registry_count},
   };
   return kRules;
 }

@@ -3,6 +3,7 @@
 // knows comes in as plain data.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,7 @@ struct Candidate {
   std::string host_group;
   std::vector<std::string> capabilities;  // effective
   Role role = Role::kWorker;
+  bool group_manages = false;  // its group is one of managers, whatever its role
   Json vars = Json::object();  // effective
   std::vector<std::string> services;
   std::vector<std::pair<std::string, std::string>>
@@ -38,11 +40,22 @@ struct Candidate {
   int64_t memory_mb = 0;                      // least memory of its services together
 };
 
+// A node that is commissioned, matters for the rules and is not in the request.
+struct Standing {
+  const Node* node = nullptr;  // has been verified
+  Json vars = Json::object();  // effective
+};
+
 struct Placement {
   const Snapshot* snapshot = nullptr;
   std::vector<Candidate> candidates;
-  std::vector<const Node*> managers;  // commissioned managers that stay, not in the request
-  const Node* peer = nullptr;         // one of them that answers
+  std::vector<const Node*> managers;    // commissioned managers that stay, not in the request
+  const Node* peer = nullptr;           // one of them that answers
+  std::vector<Standing> standing = {};  // those managers, and every node of the registry
+  std::set<std::string> member_services = {};       // whose members form majorities
+  std::set<std::string> vip_services = {};          // that hold the virtual address
+  std::vector<std::string> registry_services = {};  // which a dtr-* capability brings
+  bool own_host_meant = false;  // the operator said that the controller's own machine is meant
 };
 
 struct Findings {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/strings.h"
 #include "fleet/patterns.h"
 #include "fleet/subnet.h"
@@ -56,10 +58,34 @@ void check_address(const Placement& p, const Candidate& c, const std::string& vi
   }
 }
 
+// Managers that are there already: one address for all, and each of them able to hold it.
+void check_standing(const Placement& p, const Candidate& c, Findings& out) {
+  const std::string vip = text_of(c.vars, "service_vip");
+  for (const Standing& s : p.standing) {
+    if (std::find(p.managers.begin(), p.managers.end(), s.node) == p.managers.end()) continue;
+    if (text_of(s.vars, "service_vip") != vip) {
+      out.refuse(
+          "vip_differs", c,
+          fmt::format("{} and {} have different values of service_vip", s.node->name, c.node->name),
+          "set it once for all: " + kSet);
+    }
+    for (const std::string& service : c.services) {
+      const auto& there = s.node->status.applied->services;
+      const bool missing = std::find(there.begin(), there.end(), service) == there.end();
+      if (vip.empty() || !missing || !p.vip_services.count(service)) continue;
+      out.warn(
+          "vip_not_carried", s.node->name,
+          fmt::format("{} does not carry {} yet and cannot hold {}", s.node->name, service, vip),
+          fmt::format("`clusterctl node update {}`", s.node->name));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string_view> vip_codes() {
-  return {"vip_required", "bad_vip", "vip_taken", "bad_subnet", "vip_outside", "vip_differs"};
+  return {"vip_required", "bad_vip",     "vip_taken",      "bad_subnet",
+          "vip_outside",  "vip_differs", "vip_not_carried"};
 }
 
 void check_vip(const Placement& p, Findings& out) {
@@ -78,6 +104,7 @@ void check_vip(const Placement& p, Findings& out) {
                      ", or `clusterctl global set vip_provider=external` when a load balancer "
                      "stands in front of them");
     }
+    if (!first) check_standing(p, c, out);
     if (!first) first = &c;
     if (text_of(c.vars, "service_vip") != text_of(first->vars, "service_vip")) {
       out.refuse("vip_differs", c,

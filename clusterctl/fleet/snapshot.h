@@ -4,6 +4,8 @@
 
 #include <map>
 #include <memory>
+#include <set>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,11 +23,21 @@ struct Cluster {
   std::string max_unavailable = "1";     // workers: number or percentage
 };
 
+// The machine the controller runs on, found out at its start; not stored.
+struct OwnHost {
+  std::set<std::string> addresses;  // canonical spelling, and host names
+  std::string machine_id;
+};
+
 struct Snapshot {
   uint64_t revision = 0;
   std::map<std::string, Node> nodes;  // by id
   Json globals = Json::object();      // Ansible variables; secrets as {"secret": "<name>"}
   Cluster cluster;
+  OwnHost own_host;
+  // Most nodes stopped answering at once: it is the controller that is cut off. What is known of
+  // their presence is from before. Not stored.
+  std::optional<Time> isolated_since;
 
   const Node* by_name(std::string_view name) const;
   // Id, unambiguous id prefix of at least 4 characters, or name. kNotFound or kInvalid

@@ -97,28 +97,24 @@ std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::S
   if (auto stop = too_many_failures(job)) return stop;
   const int batch = stage.def.batch;
   const std::vector<std::string> nodes = nodes_of(job, batch);
-  const plan::WorkerState workers = plan::worker_state(fleet, catalog);
-  std::set<std::string> away = workers.unavailable;
-  std::vector<std::string> costing;
-  for (const std::string& id : nodes) {
-    if (workers.all.count(id) && !away.count(id)) costing.push_back(id);
-  }
-  if (costing.empty()) return std::nullopt;
-  const std::string& wanted = job.request.max_unavailable.empty() ? fleet.cluster.max_unavailable
-                                                                  : job.request.max_unavailable;
-  const int may = plan::budget(wanted, static_cast<int>(workers.all.size())).value_or(1);
-  const int room = may - static_cast<int>(away.size());
-  if (room >= static_cast<int>(costing.size())) return std::nullopt;
+  const plan::Budget budget = plan::budget_for(fleet, catalog, job.request.max_unavailable, nodes);
+  if (budget.fits()) return std::nullopt;
+  const int room = budget.room();
   if (room < 1) {
-    const fleet::Node& one = fleet.nodes.at(*away.begin());
+    const fleet::Node& one = fleet.nodes.at(*budget.away.begin());
+    const size_t away = budget.away.size();
     return Stop{
         "budget",
         fmt::format("no further worker may go down: {} of {} {} unavailable ({}{}), and "
                     "max_unavailable is {}",
-                    away.size(), workers.all.size(), away.size() == 1 ? "is" : "are", one.name,
-                    away.size() == 1 ? "" : ", …", wanted),
+                    away, budget.workers, away == 1 ? "is" : "are", one.name,
+                    away == 1 ? "" : ", …", budget.wanted),
         "bring them back, then `clusterctl job retry --untouched`; or update anew with a larger "
         "--max-unavailable"};
+  }
+  std::vector<std::string> costing;  // in the order of work
+  for (const std::string& id : nodes) {
+    if (budget.costing.count(id)) costing.push_back(id);
   }
   std::set<std::string> first(nodes.begin(), nodes.end());
   const std::set<std::string> rest(costing.begin() + room, costing.end());

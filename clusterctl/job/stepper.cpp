@@ -9,6 +9,8 @@
 #include "job/evaluate.h"
 #include "job/fence.h"
 #include "job/finish.h"
+#include "job/own_host.h"
+#include "job/identity.h"
 #include "job/rolling.h"
 #include "job/run_input.h"
 #include "job/undo.h"
@@ -82,6 +84,11 @@ Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
     // Rolling work is paused between batches: no node is left as it is in the middle of one.
     const bool gate = stage.def.batch == 0 || opens_batch(job_, stage);
     if (!stage.puts_back() && gate && pause_wanted()) return pause(stage);
+    if (auto stop = leave_out_doubtful(job_, stage, *c_.host.fleet())) {
+      give_up(stop->code, stop->message);
+      job_.hint = stop->hint;
+      return Next::kGoOn;
+    }
     choose_targets(stage);
     if (stage.nodes.empty()) {
       stage.state = StageState::kSkipped;
@@ -172,6 +179,7 @@ bool Stepper::conclude(StageStatus& stage, const run::RunState& state,
   StageOutcome outcome =
       evaluate(stage, *fleet, result, state, run::output_tail(c_.runs.dir(stage.run)), now,
                c_.defaults.hints.get());
+  refuse_own_host(job_, stage, *fleet, outcome);
   stage.state = outcome.state;
   stage.ended = now;
 

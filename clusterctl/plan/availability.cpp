@@ -98,11 +98,20 @@ class SetAvailability {
                                     managers[0]->name),
                   ""});
     }
+    if (to_ == Availability::kDrain) check_workers();
     if (to_ == Availability::kDrain && !context_.others_take_work(ids_of(targets_))) {
       plan_.warnings.push_back(
           {"no_place", "no active node is left: what runs on the drained ones has nowhere to go",
            "`clusterctl node activate NAME` makes a place", ""});
     }
+  }
+
+  void check_workers() {
+    std::vector<std::string> ids;
+    for (const Node* node : targets_) ids.push_back(node->id);
+    const Budget left = budget_for(context_.snapshot(), context_.catalog(),
+                                   context_.request().max_unavailable, ids);
+    if (!left.fits()) problems_.add(Code::kConflict, over_budget(left, context_.snapshot()));
   }
 
   void fill() {
@@ -161,6 +170,11 @@ Stage availability_stage(const fleet::Snapshot& snapshot, const catalog::Catalog
                                                       managers[0]->status.applied->host_group);
   Stage out = context.stage(name, nodes, context.run_vars(managers, context.peer(except), vars));
   out.playbook = "availability.yml";
+  // Where every manager is a target they are asked through each other: only through those that
+  // answer.
+  std::erase_if(out.vars.managers, [&](const std::string& name) {
+    return snapshot.by_name(name)->status.presence == fleet::Presence::kDisappeared;
+  });
   out.availability = availability;
   return out;
 }

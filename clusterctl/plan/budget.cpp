@@ -1,9 +1,11 @@
 // How many workers may be down at once, and which are.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
 #include "fleet/words.h"
-#include "plan/plan.h"
+#include "plan/context.h"
 
 namespace clusterctl::plan {
 namespace {
@@ -56,13 +58,55 @@ std::optional<int> budget(const std::string& max_unavailable, int workers) {
 WorkerState worker_state(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog) {
   WorkerState out;
   for (const auto& [id, node] : snapshot.nodes) {
-    const bool serves = node.status.lifecycle == fleet::Lifecycle::kAllocated ||
-                        node.status.lifecycle == fleet::Lifecycle::kMaintenance;
+    const fleet::Lifecycle l = node.status.lifecycle;
+    const bool leaves = l == fleet::Lifecycle::kCancelled;
+    const bool serves =
+        l == fleet::Lifecycle::kAllocated || l == fleet::Lifecycle::kMaintenance || leaves;
     if (!serves || !node.status.applied || role_of(catalog, node) != fleet::Role::kWorker) continue;
     out.all.insert(id);
-    if (is_away(snapshot, catalog, node)) out.unavailable.insert(id);
+    if (leaves || is_away(snapshot, catalog, node)) {
+      out.unavailable.insert(id);
+    } else if (node.spec.availability == fleet::Availability::kDrain) {
+      out.wished.insert(id);
+    }
   }
   return out;
+}
+
+Budget budget_for(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                  const std::string& max_unavailable, const std::vector<std::string>& nodes) {
+  const WorkerState state = worker_state(snapshot, catalog);
+  Budget out;
+  out.wanted = max_unavailable.empty() ? snapshot.cluster.max_unavailable : max_unavailable;
+  out.workers = static_cast<int>(state.all.size());
+  out.may = budget(out.wanted, out.workers).value_or(1);
+  out.away = state.unavailable;
+  for (const std::string& id : nodes) {
+    if (state.all.count(id) && !state.unavailable.count(id)) out.costing.insert(id);
+  }
+  for (const std::string& id : state.wished) {
+    if (!out.costing.count(id)) out.away.insert(id);
+  }
+  return out;
+}
+
+Problem over_budget(const Budget& budget, const fleet::Snapshot& snapshot) {
+  const auto names = [&](const std::set<std::string>& ids) {
+    NodeList nodes;
+    for (const std::string& id : ids) nodes.push_back(&snapshot.nodes.at(id));
+    sort_by_name(nodes);
+    return some_names(nodes);
+  };
+  const size_t away = budget.away.size();
+  const std::string now =
+      away == 0 ? fmt::format("all {} are in use", budget.workers)
+                : fmt::format("{} of {} {} out of use already ({})", away, budget.workers,
+                              away == 1 ? "is" : "are", names(budget.away));
+  return {"budget",
+          fmt::format("{} {} would go down, {}, and max_unavailable is {}",
+                      budget.costing.size() == 1 ? "worker" : "workers", names(budget.costing), now,
+                      budget.wanted),
+          "fewer at a time, bring the others back first, or allow more with --max-unavailable", ""};
 }
 
 }  // namespace clusterctl::plan

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/strings.h"
 #include "fleet/conditions.h"
 #include "fleet/lifecycle.h"
 #include "fleet/patterns.h"
 #include "fleet/placement.h"
+#include "fleet/placement_registry.h"
 #include "fleet/words.h"
+#include "plan/candidates.h"
 #include "plan/context.h"
 
 namespace clusterctl::plan {
@@ -42,7 +43,6 @@ class Commission {
  private:
   void find_targets();
   void add_candidate(const Node& node);
-  void add_catalog_facts(Candidate& c) const;
   void order();
   void check_nodes();
   void check_cluster();
@@ -133,47 +133,20 @@ void Commission::add_candidate(const Node& node) {
   }
   // What the node was given for another group says nothing about this one.
   const bool own = node.spec.host_group.empty() || node.spec.host_group == c.host_group;
-  const auto& given =
-      !request_.capabilities.empty() || !own ? request_.capabilities : node.spec.capabilities;
+  c.group_manages = catalog_.host_group(c.host_group)->manager;
+  c.vars = effective_vars(context_.snapshot(), catalog_, node, c.host_group, request_.vars);
+  Json own_vars = node.spec.vars;
+  for (const auto& [name, value] : request_.vars.items()) own_vars[name] = value;
+  const auto given = fleet::with_variable_forms(
+      node, !request_.capabilities.empty() || !own ? request_.capabilities : node.spec.capabilities,
+      catalog_.capabilities_for(c.host_group, {}), c.vars, own_vars);
   plan_.changes[node.id] = {c.host_group, given,
                             request_.availability.value_or(node.spec.availability)};
   c.capabilities = catalog_.capabilities_for(c.host_group, given);
   c.role = catalog_.role(c.host_group, c.capabilities);
-  c.vars = effective_vars(context_.snapshot(), catalog_, node, c.host_group, request_.vars);
   c.services = catalog_.services_for(c.host_group, c.capabilities, c.vars);
-  add_catalog_facts(c);
+  add_catalog_facts(catalog_, c);
   candidates_.push_back(std::move(c));
-}
-
-// The port a variable names; 0 when it holds none.
-int port_of(const Json& vars, const std::string& variable, int fallback) {
-  const auto it = vars.find(variable);
-  if (variable.empty() || it == vars.end() || it->is_null()) return fallback;
-  int64_t port = 0;
-  if (it->is_number_integer()) {
-    port = it->get<int64_t>();
-  } else if (it->is_string()) {
-    const std::string& text = it->get_ref<const std::string&>();
-    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), port);
-    if (ec != std::errc() || end != text.data() + text.size()) port = 0;
-  }
-  return port >= 1 && port <= 65535 ? static_cast<int>(port) : 0;
-}
-
-void Commission::add_catalog_facts(Candidate& c) const {
-  for (const std::string& name : c.services) {
-    const catalog::Service& s = *catalog_.service(name);
-    for (const std::string& need : catalog_.needs_of(s, c.vars)) c.needs.emplace_back(name, need);
-    for (const std::string& other : s.forbids) c.forbids.emplace_back(name, other);
-    for (const auto& [variable, port] : s.ports)
-      c.ports.push_back({name, variable, port_of(c.vars, variable, port)});
-    if (!s.version_variable.empty()) c.version_variables.emplace_back(name, s.version_variable);
-    c.memory_mb += s.memory_mb;
-  }
-  for (const auto& [name, version] : c.node->spec.versions) {
-    const catalog::Service* s = catalog_.service(name);
-    if (!s || s->version_variable.empty()) c.unknown_services.push_back(name);
-  }
 }
 
 // Managers first; within a role as they were named, else by name.
@@ -184,6 +157,11 @@ void Commission::order() {
   }
   std::stable_partition(candidates_.begin(), candidates_.end(),
                         [](const Candidate& c) { return c.role == Role::kManager; });
+  // Who is named as the first manager begins the cluster, if there is none.
+  std::stable_partition(candidates_.begin(), candidates_.end(), [](const Candidate& c) {
+    const auto name = c.vars.find("ucp_bootstrap_node_name");
+    return c.role == Role::kManager && name != c.vars.end() && *name == c.node->name;
+  });
   targets_.clear();
   for (const Candidate& c : candidates_) {
     targets_.push_back(c.node);
@@ -264,7 +242,7 @@ void Commission::check_unfinished() {
 }
 
 void Commission::check_rules() {
-  fleet::Placement placement{&context_.snapshot(), candidates_, staying_, peer_};
+  const fleet::Placement placement = placement_for(context_, candidates_, staying_, peer_);
   fleet::Findings findings = check_placement(placement);
   for (const Problem& p : findings.problems.list()) problems_.add(Code::kRefused, p);
   plan_.warnings.insert(plan_.warnings.end(), findings.warnings.begin(), findings.warnings.end());

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "fleet/conditions.h"
 #include "fleet/selector.h"
 #include "fleet/words.h"
 
@@ -51,6 +52,7 @@ const Node* Context::peer(const std::set<std::string>& except) const {
   int best_score = -1;
   for (const Node* node : managers(except)) {
     if (node->status.presence == fleet::Presence::kDisappeared) continue;
+    if (has_condition(node->status, fleet::condition::kIdentityConflict)) continue;
     int score = 0;
     bool answers = true;
     for (const fleet::View& view : views_) {

@@ -94,6 +94,10 @@ std::vector<Problem> check_removing(const Context& context, const NodeList& leav
 std::vector<Problem> check_disrupting(const Context& context, const NodeList& managers,
                                       std::map<std::string, QuorumView>& views);
 
+// No target's identity is in doubt, as far as this kind of work minds (fleet/recognize.h). Adds a
+// warning when the controller is cut off from most of the fleet.
+Status check_identity(const fleet::Snapshot& snapshot, const Request& request, Plan& plan);
+
 // One per kind. They assume a parsed request.
 Result<Plan> plan_commission(const Context& context);
 Result<Plan> plan_decommission(const Context& context);

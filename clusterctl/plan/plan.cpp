@@ -50,9 +50,7 @@ Json to_json(const Plan& plan, const fleet::Snapshot& snapshot) {
           {"warnings", std::move(warnings)}};
 }
 
-Result<Plan> make_plan(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
-                       const Request& request) {
-  const Context context(snapshot, catalog, request);
+static Result<Plan> plan_kind(const Context& context, const Request& request) {
   if (request.kind == "commission") return plan_commission(context);
   if (request.kind == "decommission") return plan_decommission(context);
   if (request.kind == "check") return plan_check(context);
@@ -63,6 +61,14 @@ Result<Plan> make_plan(const fleet::Snapshot& snapshot, const catalog::Catalog& 
   return fail(Code::kInvalid, "unknown_kind",
               fmt::format("{} is not a kind of job", fleet::shown(request.kind)),
               "one of: " + join(kKinds, ", "));
+}
+
+Result<Plan> make_plan(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                       const Request& request) {
+  auto plan = plan_kind(Context(snapshot, catalog, request), request);
+  if (!plan) return plan;
+  if (auto ok = check_identity(snapshot, request, *plan); !ok) return fail(ok.error());
+  return plan;
 }
 
 }  // namespace clusterctl::plan

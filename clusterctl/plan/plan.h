@@ -32,12 +32,13 @@ struct Request {
   bool force = false;
   bool powered_off = false;
   bool allow_outage = false;
+  bool controller_host = false;  // commission: the controller's own machine is meant
   bool keep_on_failure = false;
   std::string if_busy = "queue";
   bool dry_run = false;
   // The job is stopped when it takes longer, or when its run gives no sign of life for so long.
   std::optional<std::chrono::seconds> timeout, silence_timeout;
-  std::string max_unavailable;  // update: "2" or "10%" of the workers; empty: the cluster's
+  std::string max_unavailable;  // update, drain: "2" or "10%" of the workers; empty: the cluster's
   int max_failures = 1;         // update: stops before the next batch when so many have failed
   std::string drain = "auto";   // update: "auto", "always", "never"
   std::optional<int> deadline;  // drain, update: seconds a drain may take; else the role's default
@@ -154,12 +155,29 @@ fleet::Availability last_availability(const fleet::Node& node);
 // when it is neither.
 std::optional<int> budget(const std::string& max_unavailable, int workers);
 
-// What is down or out of use among the commissioned workers: disappeared, drained, in Maintenance,
-// unhealthy by its own last report or by that of a manager.
+// The commissioned workers, and which of them are down or out of use: disappeared, drained, in
+// Maintenance, being decommissioned, unhealthy by their own last report or by that of a manager.
 struct WorkerState {
   std::set<std::string> all, unavailable;  // ids
+  std::set<std::string> wished;            // still in use, and work is accepted that drains them
 };
 WorkerState worker_state(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog);
+
+// The one question that every kind of work asks before it takes workers out of use.
+struct Budget {
+  std::string wanted;             // as it was said: "2", "10%"
+  int workers = 0;                // all there are
+  int may = 1;                    // so many may be out of use at once
+  std::set<std::string> away;     // ids that are, or will be by other work
+  std::set<std::string> costing;  // ids of those asked about that would be taken out of use
+  int room() const { return may - static_cast<int>(away.size()); }
+  bool fits() const { return costing.empty() || static_cast<int>(costing.size()) <= room(); }
+};
+// `max_unavailable`: of the request; empty: the cluster's.
+Budget budget_for(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                  const std::string& max_unavailable, const std::vector<std::string>& nodes);
+// Why it does not fit: kConflict "budget". `snapshot` names the nodes.
+Problem over_budget(const Budget& budget, const fleet::Snapshot& snapshot);
 
 // A node's effective variables: catalog defaults of `when` < globals < host group < node (<
 // request, when given), shallow.

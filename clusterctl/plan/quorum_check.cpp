@@ -91,8 +91,11 @@ std::vector<Problem> check_joining(const Context& context, const std::vector<Joi
       touched = true;
       walk.take(member->reachable ? Step::kRemove : Step::kRemoveDead, *target.node);
     }
+    const catalog::Service* service = context.catalog().service(view.service);
+    const bool by_capability = service && !service->on.capabilities.empty();
     for (const Joining& target : targets) {
-      if (!target.joins || !carries(services, *target.node, view.service)) continue;
+      const bool joins = target.joins || by_capability;
+      if (!joins || !carries(services, *target.node, view.service)) continue;
       touched = true;
       // A member already (a broken-off commission): converging it changes no count.
       if (view.of(target.node->id) && !target.leaves_first) continue;

@@ -16,10 +16,11 @@ namespace clusterctl::plan {
 namespace {
 
 const std::vector<std::string> kKeys{
-    "kind",         "nodes",           "host_group", "capabilities", "availability",
-    "vars",         "selector",        "level",      "force",        "powered_off",
-    "allow_outage", "keep_on_failure", "if_busy",    "dry_run",      "timeout",
-    "max_failures", "max_unavailable", "deadline",   "drain",        "silence_timeout"};
+    "kind",           "nodes",           "host_group", "capabilities", "availability",
+    "vars",           "selector",        "level",      "force",        "powered_off",
+    "allow_outage",   "keep_on_failure", "if_busy",    "dry_run",      "timeout",
+    "max_failures",   "max_unavailable", "deadline",   "drain",        "silence_timeout",
+    "controller_host"};
 const std::vector<std::string> kLevels{"membership", "state", "packages", "images"};
 constexpr size_t kMaxNodes = 10000;
 
@@ -45,8 +46,8 @@ void not_for(fleet::Problems& problems, const Request& r, bool given, std::strin
 void check_rolling(fleet::Problems& problems, const Request& r) {
   const bool drains = r.kind == "drain" || r.kind == "update";
   const bool schedules = drains || r.kind == "activate";
-  not_for(problems, r, r.kind != "update" && !r.max_unavailable.empty(), "max_unavailable",
-          "it belongs to update");
+  not_for(problems, r, !drains && !r.max_unavailable.empty(), "max_unavailable",
+          "it belongs to update and drain");
   not_for(problems, r, r.kind != "update" && r.max_failures != 1, "max_failures",
           "it belongs to update");
   not_for(problems, r, r.kind != "update" && r.drain != "auto", "drain", "it belongs to update");
@@ -69,6 +70,8 @@ void check_fit(fleet::Problems& problems, const Request& r) {
           "it is how thoroughly decommission cleans");
   not_for(problems, r, !decommission && r.powered_off, "powered_off",
           "it belongs to decommission with force");
+  not_for(problems, r, !commission && r.controller_host, "controller_host",
+          "only commission puts a machine into service");
   check_rolling(problems, r);
   if (r.powered_off && !r.force) {
     problems.add(
@@ -193,6 +196,7 @@ Result<Request> parse_request(const Json& body) {
   r.force = problems.take(get_bool(body, "force"));
   r.powered_off = problems.take(get_bool(body, "powered_off"));
   r.allow_outage = problems.take(get_bool(body, "allow_outage"));
+  r.controller_host = problems.take(get_bool(body, "controller_host"));
   r.keep_on_failure = problems.take(get_bool(body, "keep_on_failure"));
   r.dry_run = problems.take(get_bool(body, "dry_run"));
   r.timeout = read_duration(problems, body, "timeout");
@@ -215,6 +219,7 @@ Json to_json(const Request& r) {
   if (r.force) out["force"] = true;
   if (r.powered_off) out["powered_off"] = true;
   if (r.allow_outage) out["allow_outage"] = true;
+  if (r.controller_host) out["controller_host"] = true;
   if (r.keep_on_failure) out["keep_on_failure"] = true;
   if (r.if_busy != "queue") out["if_busy"] = r.if_busy;
   if (r.dry_run) out["dry_run"] = true;

@@ -23,7 +23,8 @@ enum Rank { kCommission, kPromote, kUpdate, kActivate, kPause, kDrain, kDemote, 
 // Kinds that know a field of kStepOptions; timeouts belong to all.
 const std::map<std::string, std::set<std::string>>& option_kinds() {
   static const std::map<std::string, std::set<std::string>> kinds{
-      {"max_unavailable", {"update"}},
+      {"max_unavailable", {"update", "drain"}},
+      {"controller_host", {"commission"}},
       {"max_failures", {"update"}},
       {"drain", {"update"}},
       {"deadline", {"update", "drain"}},

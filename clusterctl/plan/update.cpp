@@ -61,7 +61,7 @@ class Update {
   const WorkerState workers_;
   fleet::Problems problems_;
   NodeList targets_;            // in the order of work
-  NodeList managers_, others_;  // of the targets
+  NodeList managers_, others_;  // of the targets; members of any majority are with the managers
   std::vector<NodeList> batches_;
   Plan plan_;
 };
@@ -117,8 +117,10 @@ void Update::check_targets() {
 
 void Update::sort_targets() {
   if (request_.nodes.empty()) sort_by_name(targets_);
-  for (const Node* node : targets_)
-    (role_of(catalog_, *node) == Role::kManager ? managers_ : others_).push_back(node);
+  for (const Node* node : targets_) {
+    const bool votes = role_of(catalog_, *node) == Role::kManager || context_.is_member(*node);
+    (votes ? managers_ : others_).push_back(node);
+  }
   // Those that are out of use anyway go first: repairing them costs nobody anything.
   std::stable_partition(others_.begin(), others_.end(),
                         [&](const Node* n) { return workers_.unavailable.count(n->id) != 0; });
@@ -287,8 +289,8 @@ void Update::fill() {
   plan_.stages.push_back(stage("observe", context_.managers()));
   bool seen = true;  // the first batch follows an observation
   for (const NodeList& batch : batches_) {
-    const bool manager = plan_.roles[batch[0]->id] == Role::kManager;
-    add_batch(batch, manager && !seen);
+    const bool votes = std::find(managers_.begin(), managers_.end(), batch[0]) != managers_.end();
+    add_batch(batch, votes && !seen);
     seen = false;
   }
 }

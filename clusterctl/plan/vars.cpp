@@ -58,8 +58,10 @@ std::vector<fleet::View> observe_members(const fleet::Snapshot& snapshot,
                                          const catalog::Catalog& catalog) {
   std::vector<fleet::View> out;
   for (const std::string& service : catalog.quorum_services()) {
+    // What a capability brings has its members wherever it is, everything else on the managers.
+    const bool by_capability = !catalog.service(service)->on.capabilities.empty();
     out.push_back(fleet::observe(snapshot, service, [&](const fleet::Node& node) {
-      return role_of(catalog, node) == fleet::Role::kManager;
+      return by_capability || role_of(catalog, node) == fleet::Role::kManager;
     }));
   }
   return out;

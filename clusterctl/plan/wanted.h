@@ -41,8 +41,8 @@ struct Wanted {
 
 // Fields of a job request that a plan passes on to those of its jobs that know them.
 inline const std::vector<std::string> kStepOptions{
-    "max_unavailable", "max_failures",    "drain",   "allow_outage",    "force",
-    "level",           "keep_on_failure", "timeout", "silence_timeout", "deadline"};
+    "max_unavailable", "max_failures", "drain",           "allow_outage", "force",          "level",
+    "keep_on_failure", "timeout",      "silence_timeout", "deadline",     "controller_host"};
 
 // A field that differs: "addr", "ssh.port", "labels.rack", "vars.mtu". Values of secrets are
 // references.

@@ -16,6 +16,7 @@ import yaml
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("CLUSTERCTL_BIN", TOP / "build/bin/clusterctl"))
 DOUBLE = TOP / "tests/doubles/ansible-playbook"
+OWN_ADDRESSES = subprocess.run(["hostname", "-I"], capture_output=True, text=True).stdout.split()
 FINAL = ("succeeded", "failed", "cancelled", "interrupted")
 
 
@@ -118,6 +119,8 @@ class Daemon:
             "ansible": {"playbooks": str(TOP / "playbooks"), "config": str(TOP / "ansible.cfg"), "playbook_program": str(DOUBLE),
                         "env": {"CLUSTERCTL_DOUBLE_DIR": str(self.double.directory)}},
             "ssh": {"user": "root", "private_key": str(key)},
+            # Nothing answers at the addresses of these tests; those of the prober turn it on.
+            "monitor": {"enabled": False},
             "auth": {"token_file": str(directory / "token")},
         }
 
@@ -250,6 +253,8 @@ class Daemon:
     def add(self, name, host_group="", addr=None, **spec):
         if addr is None:
             self.addresses = getattr(self, "addresses", 0) + 1
+            while "192.0.2.%d" % self.addresses in OWN_ADDRESSES:  # this machine is never commissioned by accident
+                self.addresses += 1
             addr = "192.0.2.%d" % self.addresses
         return self.send("POST", "/v1/nodes", {"name": name, "spec": dict(spec, addr=addr, host_group=host_group)}).ok(201)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-ROUTES = ["/v1/nodes", "/v1/nodes/{n}", "/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/log", "/v1/jobs/{id}/events", "/v1/jobs/{id}/cancel",
+ROUTES = ["/v1/nodes", "/v1/nodes/{n}", "/v1/nodes/{n}/confirm-hardware", "/v1/nodes/{n}/rename", "/v1/monitor/event", "/v1/jobs", "/v1/jobs/{id}", "/v1/jobs/{id}/log", "/v1/jobs/{id}/events", "/v1/jobs/{id}/cancel",
           "/v1/jobs/{id}/pause", "/v1/jobs/{id}/resume", "/v1/jobs/{id}/retry", "/v1/globals",
           "/v1/cluster", "/v1/status", "/v1/events", "/v1/inventory", "/v1/version", "/healthz", "/readyz", "/openapi.json"]
 JSON = {"Content-Type": "application/json"}

@@ -186,7 +186,8 @@ class Storm:
                 kind = {"Allocated": "update" if attempt else "verify", "Maintenance": "update", "Cancelled": "decommission"}.get(
                     lifecycle, "commission")
                 group = {"host_group": GROUPS[name[0]]} if kind == "commission" else {}
-                answer = self.daemon.send("POST", "/v1/jobs", dict(group, kind=kind, nodes=[name], allow_outage=kind == "update"))
+                more = dict(group, allow_outage=True, max_unavailable="100%") if kind == "update" else group
+                answer = self.daemon.send("POST", "/v1/jobs", dict(more, kind=kind, nodes=[name]))
                 if answer.status != 202:
                     return ["%s (%s) cannot %s: %s" % (name, lifecycle, kind, answer.body[:400])]
                 job = self.daemon.wait(answer.json["id"])

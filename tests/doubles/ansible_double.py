@@ -235,6 +235,7 @@ class Orders:
                 control = json.load(handle)
         self.folder = folder
         self.down = list(control.get("down", []))
+        self.hardware = control.get("hardware", {})
         self.words = []
         for key in ("*", stem):
             entries = control.get(key, [])

@@ -327,3 +327,52 @@ def test_firewall_chains_of_an_outer_engine_are_not_ours(plugin):
     assert not any(module.CHAIN.match(name) for name in ("DOCKER_OUTPUT", "DOCKERX", "MYDOCKER"))
     assert module.is_docker_rule("-A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE")
     assert not module.is_docker_rule("-A OUTPUT -d 127.0.0.11/32 -j DOCKER_OUTPUT")
+
+
+# ---- clusterctl_node: what a machine says of itself ---------------------------------------------
+
+@pytest.fixture(scope="module")
+def what(plugin):
+    return plugin("modules", "clusterctl_node")
+
+
+def card(root, name, address, device="", **more):
+    folder = root / name
+    folder.mkdir()
+    for key, value in dict({"address": address, "type": "1"}, **more).items():
+        (folder / key).write_text(value + "\n")
+    if device:
+        (root.parent / device).mkdir(parents=True, exist_ok=True)
+        (folder / "device").symlink_to(root.parent / device)
+    return folder
+
+
+def test_macs_are_those_of_the_cards(what, tmp_path):
+    root = tmp_path / "net"
+    root.mkdir()
+    card(root, "lo", "00:00:00:00:00:00", type="772")
+    card(root, "eno1", "00:25:B5:00:00:01", "pci0/card1")
+    bonded = card(root, "eno2", "00:25:b5:00:00:01", "pci0/card2")
+    (bonded / "bonding_slave").mkdir()
+    (bonded / "bonding_slave/perm_hwaddr").write_text("00:25:b5:00:00:02\n")
+    card(root, "usb0", "be:3a:f2:b6:05:9f", "pci0/usb1/1-1")
+    card(root, "docker0", "02:42:00:00:00:01")
+    card(root, "bond0", "00:25:b5:00:00:01")
+    assert what.macs(str(root)) == ["00:25:b5:00:00:01", "00:25:b5:00:00:02"]
+
+
+def test_macs_without_hardware(what, tmp_path):
+    root = tmp_path / "net"
+    root.mkdir()
+    card(root, "eth0", "02:42:0a:00:00:0b")
+    card(root, "eth0.7", "02:42:0a:00:00:0b")
+    card(root, "veth12", "02:42:0a:00:00:0c")
+    assert what.macs(str(root)) == ["02:42:0a:00:00:0b"]
+    assert what.macs(str(tmp_path / "none")) == []
+
+
+def test_slot_is_a_text_of_the_board(what):
+    record = bytes([2, 15, 2, 0, 1, 2, 0, 0, 0, 0, 3, 0, 0, 10, 0]) + b"Cisco\0UCSB\0slot 5\0\0"
+    assert what.slot(record) == "slot 5"
+    for broken in (b"", b"\x02", record[:10], bytes([2, 15, 2, 0, 1, 2, 0, 0, 0, 0, 9, 0, 0, 10, 0]) + b"a\0\0", b"\x01" + record[1:]):
+        assert what.slot(broken) == ""

@@ -27,7 +27,7 @@ THIRD_PARTY = {
     "tl/*": ["base/error.h"],
     "fmt/*": ["*"],
 }
-SYSTEM = re.compile(r"(sys|netinet|net|arpa|linux|asm)/[\w.]+|(unistd|fcntl|signal|poll|spawn|pwd|grp|dirent|netdb|strings|termios|sched|syslog"
+SYSTEM = re.compile(r"(sys|netinet|net|arpa|linux|asm)/[\w.]+|(unistd|fcntl|ifaddrs|signal|poll|spawn|pwd|grp|dirent|netdb|strings|termios|sched|syslog"
                     r"|time|errno|string|stdlib|stdio|limits|pthread|locale|glob|ftw|getopt|dlfcn|execinfo)\.h")
 STANDARD = re.compile(r"[a-z_]+")
 

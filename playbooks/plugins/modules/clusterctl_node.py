@@ -142,6 +142,9 @@ def hardware(release):
         "model": model,
         "serial": read(dmi + "product_serial"),
         "uuid": read(dmi + "product_uuid").lower(),
+        "chassis": read(dmi + "chassis_serial"),
+        "slot": slot(read_bytes("/sys/firmware/dmi/entries/2-0/raw")),
+        "macs": macs(),
         "machine_id": read("/etc/machine-id"),
         "series": series,
         "cpus": os.cpu_count() or 0,
@@ -152,6 +155,45 @@ def hardware(release):
         "kernel": platform.release(),
         "host_name": socket.gethostname(),
     }
+
+
+def read_bytes(path):
+    try:
+        with open(path, "rb") as handle:
+            return handle.read()
+    except (IOError, OSError):
+        return b""
+
+
+def slot(board):
+    """The place in the enclosure: a text of the board's SMBIOS record (type 2, byte 10 is its number among the texts behind the record)."""
+    if len(board) < 11 or board[0:1] != b"\x02":
+        return ""
+    number, texts = bytearray(board)[10], board[bytearray(board)[1]:].split(b"\0")
+    return texts[number - 1].decode("ascii", "replace").strip() if 0 < number <= len(texts) else ""
+
+
+# Made by software for others to use: their addresses say nothing about the machine.
+NOT_CARDS = re.compile(r"^(lo|docker|veth|br-|virbr|vnet|tap|tun|bond|team|vxlan|flannel|cali|dummy|ifb|sit|ip6tnl|gre)")
+
+
+def macs(root="/sys/class/net"):
+    """Permanent addresses of the network cards; where there is no hardware (containers) of the interfaces that look like one."""
+    cards, others = set(), set()
+    for name in sorted(os.listdir(root)) if os.path.isdir(root) else []:
+        path = os.path.join(root, name)
+        address = read(os.path.join(path, "bonding_slave/perm_hwaddr")) or read(os.path.join(path, "address"))
+        address = address.lower()
+        if read(os.path.join(path, "type")) != "1" or not address.strip("0:") or "." in name:
+            continue
+        device = os.path.join(path, "device")
+        if os.path.exists(device):
+            # Management controllers show a card of their own by USB, with the same address in every machine.
+            if "/usb" not in os.path.realpath(device):
+                cards.add(address)
+        elif not NOT_CARDS.match(name):
+            others.add(address)
+    return sorted(cards or others)
 
 
 def interfaces(module):

@@ -17,7 +17,7 @@ services:
   docker: {on: all, needs: [base], version: docker_version, memory: 1G, disrupts: node}
   etcd: {on: {role: manager}, needs: [base], quorum: members, ports: {etcd_client_port: 2379}}
   ucarp: {on: {role: manager}, when: service_vip}
-  swarm: {on: all, when: {scheduler_provider: swarm-mode}, quorum: members}
+  swarm: {on: all, when: {scheduler_provider: swarm-mode}, quorum: members, ports: {swarm_port: {port: 2377, role: manager}, swarm_data_port: 4789}}
   volplugin: {on: {capability: [can-run-user-containers]}, when: volplugin_version, needs: [docker]}
   dtr: {on: {capability: [dtr-controller, dtr-replica]}, needs: docker, upgrade: cluster, needs_when: {dtr_storage: {volplugin: volplugin}}, forbids: {service: swarm}}
 )";
@@ -33,6 +33,10 @@ TEST(Catalog, ReadsWhatTheDesignShows) {
   EXPECT_EQ(c->service("docker")->memory_mb, 1024);
   EXPECT_EQ(c->service("base")->memory_mb, 256);
   EXPECT_EQ(c->service("etcd")->ports.at("etcd_client_port"), 2379);
+  EXPECT_EQ(c->service("swarm")->ports.at("swarm_port"), 2377);
+  EXPECT_EQ(c->service("swarm")->port_roles,
+            (std::map<std::string, fleet::Role>{{"swarm_port", fleet::Role::kManager}}));
+  EXPECT_EQ(c->services_of_capabilities("dtr-"), std::vector<std::string>{"dtr"});
   EXPECT_EQ(c->service("dtr")->forbids, std::vector<std::string>{"swarm"});
   EXPECT_EQ(c->quorum_services(), (std::vector<std::string>{"etcd", "swarm"}));
   EXPECT_EQ(c->host_group_names(), (std::vector<std::string>{"service-master", "service-worker"}));
@@ -91,6 +95,9 @@ TEST(Catalog, ProblemsNameFileAndEntry) {
       {groups + "services: {a: {on: all, memory: 99999999999G}}", "not an amount of memory"},
       {groups + "services: {a: {on: all, ports: {x: 0}}}", "is not a port"},
       {groups + "services: {a: {on: all, ports: [80]}}", "`ports` must be"},
+      {groups + "services: {a: {on: all, ports: {x: {port: 80}}}}", "role: manager"},
+      {groups + "services: {a: {on: all, ports: {x: {port: 80, role: chief}}}}", "role: manager"},
+      {groups + "services: {a: {on: all, ports: {x: {port: 0, role: manager}}}}", "is not a port"},
       {groups + "services: {a: {on: all, quorum: maybe}}", "quorum \"maybe\" is not known"},
       {groups + "services: {a: {on: all, upgrade: now}}", "upgrade \"now\" is not known"},
       {groups + "services: {a: {on: all, disrupts: all}}", "disrupts \"all\" is not known"},

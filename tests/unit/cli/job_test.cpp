@@ -279,7 +279,7 @@ TEST_F(CliTest, PauseAndResumeOfAPausedJob) {
   running["pause_requested"] = true;
   rest.on("POST /v1/jobs/active/pause", running, 202);
   EXPECT_EQ(run({"job", "pause", "active"}), 0);
-  EXPECT_THAT(out(), HasSubstr("job 01job pauses before its next stage\n"));
+  EXPECT_THAT(out(), HasSubstr("job 01job pauses at its next gate\n"));
   rest.on("GET /v1/jobs/01job", running);
   EXPECT_EQ(run({"job", "inspect", "01job"}), 0);
   EXPECT_THAT(out(), HasSubstr("running (pause requested)\n"));

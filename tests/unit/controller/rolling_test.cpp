@@ -148,7 +148,7 @@ TEST_F(RollingTest, ADrainIsWantedThenApplied) {
 
 TEST_F(RollingTest, ADrainThatFailsIsPutBack) {
   runs_.scripts["drain"].failing["w1"] = "swarm: not drained after 600 s: service web";
-  const auto job = run({{"kind", "drain"}, {"nodes", {"w1", "w2"}}});
+  const auto job = run({{"kind", "drain"}, {"nodes", {"w1", "w2"}}, {"max_unavailable", 2}});
   EXPECT_EQ(job.state, job::State::kFailed);
   EXPECT_THAT(job.error, HasSubstr("service web"));
   EXPECT_THAT(runs_.stages(), ElementsAre("drain", "undo"));

@@ -44,7 +44,8 @@ class LargeChange : public testing::TestWithParam<Way> {
     const auto loaded = next.load();
     EXPECT_TRUE(loaded) << loaded.error().line();
     uint64_t all = 0;
-    for (const auto& [id, n] : next.state()->fleet->nodes) {
+    const auto state = next.state();
+    for (const auto& [id, n] : state->fleet->nodes) {
       if (n.name == "n7") continue;
       if (all == 0) all = n.resource_version;
       if (all != n.resource_version) return {0, 0};

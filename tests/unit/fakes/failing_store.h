@@ -13,10 +13,18 @@ enum class Way {
   kDiesAfterWriting,  // the commit is durable, nobody was told
 };
 
-// Passes everything on to `inner`, except around commit number `at`.
+// Passes everything on to `inner`, except around commit number `at` since it was armed; 0: never.
 class FailingStore final : public store::Store {
  public:
-  FailingStore(store::Store& inner, Way way, int at) : inner_(inner), way_(way), at_(at) {}
+  explicit FailingStore(store::Store& inner, Way way = Way::kRefusedOnce, int at = 0)
+      : inner_(inner), way_(way), at_(at) {}
+
+  void arm(Way way, int at) {
+    way_ = way;
+    hit_ = false;
+    count_ = 0;
+    at_ = at;
+  }
 
   Result<std::vector<store::Record>> load(std::string_view prefix) override {
     return inner_.load(prefix);
@@ -32,6 +40,7 @@ class FailingStore final : public store::Store {
   }
   bool hit() const { return hit_; }
   bool dead() const { return dead_; }
+  int commits() const { return count_; }  // since it was armed
 
  private:
   static tl::unexpected<Error> refuse() {
@@ -39,9 +48,8 @@ class FailingStore final : public store::Store {
   }
 
   store::Store& inner_;
-  const Way way_;
-  const int at_;
-  int count_ = 0;  // the controller commits under its lock
+  std::atomic<Way> way_;
+  std::atomic<int> at_, count_ = 0;
   std::atomic<bool> hit_ = false, dead_ = false;
 };
 

@@ -85,6 +85,10 @@ class FleetBuilder {
     id.resize(12, 'x');
     return snapshot_.nodes.at(id);
   }
+  // By its name of now.
+  Node& node(const std::string& name) {
+    return snapshot_.nodes.at(snapshot_.by_name(name) ? snapshot_.by_name(name)->id : name);
+  }
   Snapshot& snapshot() { return snapshot_; }
 
  private:

@@ -40,8 +40,12 @@ Node full_node() {
                                {{"id1", "n1", "10.0.0.1", "member", true, true}},
                                "https://10.0.0.1:2379",
                                at(9)};
-  n.status.hardware = Hardware{"Cisco", "UCSB",   "S1",  "u",  "m", "b-series", "debian",
-                               "12",    "x86_64", "6.1", "n1", 8,   16000};
+  n.status.hardware =
+      Hardware{"Cisco", "UCSB",   "S1",  "u",  "m",   "b-series", "debian",
+               "12",    "x86_64", "6.1", "n1", "CH1", "3",        {"00:25:b5:00:00:01"},
+               8,       16000};
+  n.status.identity = Identity{"S0", "u", "ssh-ed25519 AAAA", {"00:25:b5:00:00:01"}};
+  n.status.elsewhere = Elsewhere{"10.0.0.77", "other", at(7)};
   n.status.conditions = {{"Dirty", "left", "job1", at(3)}, {"Failed", "x", "job2", at(4)}};
   n.status.fence_runs = {"run1", "run2"};
   return n;

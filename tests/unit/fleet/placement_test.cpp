@@ -177,18 +177,19 @@ TEST_F(PlacementTest, VipWorksInIpv6) {
 }
 
 TEST_F(PlacementTest, RegistryNodes) {
+  const Json nfs{{"dtr_storage", "nfs"}};
   Candidate& a = candidate("n1");
-  a.capabilities = {"dtr-replica", "ucp-controller"};
+  a.vars = nfs;
+  a.capabilities = {"dtr-controller", "ucp-controller"};
   EXPECT_EQ(codes(), Codes{"ucp_with_dtr"});
   a.capabilities = {"dtr-controller", "dtr-replica"};
   EXPECT_EQ(codes(), Codes{"dtr_twice"});
   a.capabilities = {"dtr-controller"};
   EXPECT_EQ(codes(), Codes{});
-  fleet_["m1"].status.applied->capabilities = {"dtr-controller"};
-  EXPECT_EQ(codes(), Codes{"second_dtr_controller"});
-  fleet_["m1"].status.applied->capabilities = {};
-  candidate("n2").capabilities = {"dtr-controller"};
-  EXPECT_EQ(codes(), Codes{"second_dtr_controller"});
+  Candidate& b = candidate("n2");
+  b.vars = nfs;
+  b.capabilities = {"dtr-controller"};
+  EXPECT_EQ(codes(), (Codes{"second_dtr_controller", "warning even_registry"}));
 }
 
 TEST_F(PlacementTest, Memory) {

@@ -40,6 +40,14 @@ TEST_F(PlanTest, TheOnlyManagerIsDrainedThroughItself) {
   EXPECT_EQ(p.quorum.size(), 0U) << "no majority is asked";
 }
 
+TEST_F(PlanTest, ManagersThatAreAllTargetsAreAskedThroughThoseThatAnswer) {
+  three_managers_one_worker();
+  fleet_["m1"].status.presence = Presence::kDisappeared;
+  const Plan p = accepted(drain({"m1", "m2", "m3"}));
+  EXPECT_EQ(p.stages[0].vars.peer, "");
+  EXPECT_EQ(p.stages[0].vars.managers, (Names{"m2", "m3"}));
+}
+
 TEST_F(PlanTest, NobodyIsLeftToTakeTheWork) {
   three_managers_one_worker();
   const Plan p = accepted(drain({"m1", "m2", "m3", "w1"}));
@@ -59,7 +67,51 @@ TEST_F(PlanTest, OnlyWhatServesInASchedulerIsDrained) {
             (Codes{"no_such_node", "transition", "transition", "no_scheduler"}));
   EXPECT_EQ(refused({{"kind", "activate"}}), (Codes{"no_nodes"}));
   for (const char* m : {"m1", "m2", "m3"}) fleet_[m].status.presence = Presence::kDisappeared;
-  EXPECT_EQ(refused(drain({"w1"})), (Codes{"no_reachable_manager"}));
+  EXPECT_EQ(refused(drain({"w1"})), (Codes{"no_reachable_manager", "budget"}))
+      << "w2 is on its way out: that spends the budget as well";
+}
+
+// One rule for everything that takes workers out of use (plan.h, Budget).
+TEST_F(PlanTest, ADrainKeepsTheBudget) {
+  three_managers_one_worker();
+  for (const char* name : {"w2", "w3", "w4"}) fleet_.worker(name);
+  const auto with = [&](Names nodes, const char* may) {
+    Json body = drain(nodes);
+    if (*may) body["max_unavailable"] = may;
+    return body;
+  };
+  EXPECT_EQ(refused(with({"w1"}, "")), Codes{});
+  EXPECT_EQ(refused(with({"w1", "w2"}, "")), Codes{"budget"});
+  EXPECT_EQ(refused(with({"w1", "w2"}, "2")), Codes{});
+  EXPECT_EQ(refused(with({"w1", "w2"}, "50%")), Codes{});
+  EXPECT_EQ(refused(with({"m1", "m2"}, "")), Codes{}) << "managers have the rule of majorities";
+  // Whatever takes a worker out of use spends it.
+  const fleet::Snapshot before = fleet_.snapshot();
+  const auto spent = [&](const std::function<void(fleet::Node&)>& how) {
+    fleet_.snapshot() = before;
+    how(fleet_["w2"]);
+    EXPECT_EQ(refused(with({"w1"}, "2")), Codes{});
+    return refused(with({"w1"}, ""));
+  };
+  EXPECT_EQ(spent([](auto& n) { n.status.presence = Presence::kDisappeared; }), Codes{"budget"});
+  EXPECT_EQ(spent([](auto& n) { n.status.lifecycle = Lifecycle::kMaintenance; }), Codes{"budget"});
+  EXPECT_EQ(spent([](auto& n) { n.status.lifecycle = Lifecycle::kCancelled; }), Codes{"budget"});
+  EXPECT_EQ(spent([](auto& n) { n.status.applied->availability = Availability::kDrain; }),
+            Codes{"budget"});
+  EXPECT_EQ(spent([](auto& n) { n.spec.availability = Availability::kDrain; }), Codes{"budget"})
+      << "a drain that is accepted and has not begun";
+  EXPECT_EQ(spent([](auto& n) { n.status.services["swarm"].healthy = false; }), Codes{"budget"});
+  EXPECT_EQ(spent([](auto& n) { n.status.lifecycle = Lifecycle::kDecommissioned; }), Codes{});
+  EXPECT_EQ(spent([](auto& n) { n.spec.availability = Availability::kPause; }), Codes{});
+  // One that is away already costs nothing; a job that starts is judged as when it was accepted.
+  fleet_.snapshot() = before;
+  fleet_["w2"].status.applied->availability = Availability::kDrain;
+  EXPECT_EQ(refused(with({"w2"}, "")), Codes{});
+  fleet_["w2"].status.applied->availability = Availability::kActive;
+  fleet_["w2"].spec.availability = Availability::kDrain;
+  EXPECT_EQ(refused(with({"w2"}, "")), Codes{});
+  fleet_["w3"].status.presence = Presence::kDisappeared;
+  EXPECT_EQ(refused(with({"w2"}, "")), Codes{"budget"}) << "a worker broke meanwhile";
 }
 
 TEST_F(PlanTest, ActivateTakesAGroupOrASelector) {
