@@ -39,6 +39,8 @@ class FleetPlan : public Command {
     o.number("--max-failures", "N", max_failures_, "of updates: stop after so many failed nodes");
     o.flag("--allow-outage", outage_, "accept that a service stops for a while");
     o.flag("--force", force_, "of a commission: go on where a rule allows it");
+    o.flag("--controller-host", own_machine_,
+           "of a commission: the machine that the controller runs on is meant");
     o.value("--timeout", "DUR", timeout_, "stop a job when it takes longer: 90s, 10m, 2h");
   }
 
@@ -77,6 +79,7 @@ class FleetPlan : public Command {
     if (max_failures_) options["max_failures"] = *max_failures_;
     if (outage_) options["allow_outage"] = true;
     if (force_) options["force"] = true;
+    if (own_machine_) options["controller_host"] = true;
     if (!timeout_.empty()) options["timeout"] = timeout_;
     if (!options.empty()) body["options"] = std::move(options);
     return body;
@@ -93,7 +96,7 @@ class FleetPlan : public Command {
 
   std::string file_, reader_ = "auto", max_unavailable_, timeout_;
   std::optional<int64_t> revision_, max_failures_;
-  bool prune_ = false, records_ = false, outage_ = false, force_ = false;
+  bool prune_ = false, records_ = false, outage_ = false, force_ = false, own_machine_ = false;
 };
 
 class PlanCommand final : public FleetPlan {
