@@ -1,4 +1,5 @@
 // The cluster as a whole.
+#include "api/body.h"
 #include "api/resources.h"
 #include "controller/views.h"
 
@@ -21,6 +22,17 @@ Json status(const Controller& c, const notify::Notifier* notifier) {
   return out;
 }
 
+Response answer(const fleet::Cluster& cluster, const catalog::Catalog& catalog) {
+  return Response::json({{"id", cluster.id},
+                         {"name", cluster.name},
+                         {"accept_policy", cluster.accept_policy},
+                         {"max_unavailable", cluster.max_unavailable},
+                         {"drift_policy", cluster.drift_policy},
+                         {"version", cluster.version},
+                         {"host_groups", catalog.host_group_names()}})
+      .with("ETag", etag(static_cast<int64_t>(cluster.version)));
+}
+
 }  // namespace
 
 void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* notifier) {
@@ -31,12 +43,16 @@ void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* n
     return Response::json(notifier ? notifier->view() : Json{{"receivers", Json::array()}});
   });
   router.get("/v1/cluster", [&c](const Request&) -> Result<Response> {
-    const auto cluster = c.fleet()->cluster;
-    return Response::json({{"id", cluster.id},
-                           {"name", cluster.name},
-                           {"accept_policy", cluster.accept_policy},
-                           {"max_unavailable", cluster.max_unavailable},
-                           {"host_groups", c.catalog().host_group_names()}});
+    return answer(c.fleet()->cluster, c.catalog());
+  });
+  router.patch("/v1/cluster", [&c](const Request& r) -> Result<Response> {
+    auto body = json_body(r);
+    if (!body) return fail(body.error());
+    const auto versions = if_match(r);
+    if (!versions) return fail(versions.error());
+    auto cluster = c.patch_cluster(*body, *versions);
+    if (!cluster) return fail(cluster.error());
+    return answer(*cluster, c.catalog());
   });
   router.get("/v1/inventory", [&c](const Request&) -> Result<Response> {
     return Response::json(

@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "api/body.h"
 #include "api/resources.h"
+#include "fleet/conditions.h"
 
 namespace clusterctl::api {
 namespace {
@@ -15,9 +18,15 @@ Json problems_json(const std::vector<Problem>& problems) {
 
 Response answer(const Controller& c, const std::vector<Problem>& warnings = {}) {
   const auto now = c.state();
+  const auto drifted =
+      std::count_if(now->fleet->nodes.begin(), now->fleet->nodes.end(), [](const auto& entry) {
+        return fleet::has_condition(entry.second.status, fleet::condition::kDrifted);
+      });
   return Response::json({{"vars", now->fleet->globals},
                          {"revision", now->globals_revision},
-                         {"warnings", problems_json(warnings)}});
+                         {"drifted", drifted},
+                         {"warnings", problems_json(warnings)}})
+      .with("ETag", etag(static_cast<int64_t>(now->globals_revision)));
 }
 
 Result<Response> change(Controller& c, const Request& r, bool merge) {
@@ -28,7 +37,9 @@ Result<Response> change(Controller& c, const Request& r, bool merge) {
     return fail(Code::kInvalid, "no_vars", "the request has no \"vars\"",
                 R"(send {"vars": {…}}; nothing was changed)");
   }
-  auto warnings = c.set_globals((*body)["vars"], merge, r.identity.name);
+  const auto versions = if_match(r);
+  if (!versions) return fail(versions.error());
+  auto warnings = c.set_globals((*body)["vars"], merge, *versions, {r.identity.name});
   if (!warnings) return fail(warnings.error());
   return answer(c, *warnings);
 }

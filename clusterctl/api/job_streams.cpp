@@ -61,6 +61,8 @@ class RunWalker : public StreamSource {
       const job::StageStatus* stage = find_stage(*job);
       if (!stage) {
         if (!r_.follow) return StreamStep::end();
+        if (std::string text = standing(*job); !text.empty())
+          return StreamStep::data(std::move(text));
         if (!job::is_final(job->state)) return StreamStep::idle(tail_);
         return StreamStep::end(end_text(*job));
       }
@@ -83,6 +85,8 @@ class RunWalker : public StreamSource {
 
  protected:
   virtual std::string announce(const job::StageStatus&, const job::Job&) { return ""; }
+  // What is sent when the job stands between two stages.
+  virtual std::string standing(const job::Job&) { return ""; }
   // What is sent for these lines, which begin after line `before` and end at byte `end`. The same
   // for everybody, unless own() says that this source leaves lines out.
   virtual Chunk render(const job::StageStatus& stage, const std::string& lines, uint64_t before,
@@ -195,6 +199,14 @@ class TaskEvents final : public RunWalker {
     return sse_ ? stage_message(stage, job) : "";
   }
 
+  // Once when a pause begins, and once when it is over.
+  std::string standing(const job::Job& job) override {
+    const bool paused = job.state == job::State::kPaused;
+    if (!sse_ || paused == paused_) return "";
+    paused_ = paused;
+    return sse_event("", "state", dump_json({{"state", to_word(job.state)}}));
+  }
+
   Chunk render(const job::StageStatus& stage, const std::string& lines, uint64_t before,
                uint64_t) override {
     std::string out;
@@ -223,6 +235,7 @@ class TaskEvents final : public RunWalker {
 
  private:
   const bool sse_;
+  bool paused_ = false;
   uint64_t skip_ = 0;
 };
 

@@ -64,7 +64,9 @@ Result<Response> create(Controller& c, const Request& request) {
   if (!body) return fail(body.error());
   const auto key = idempotency_key(request);
   if (!key) return fail(key.error());
-  auto accepted = c.create_job(*body, request.identity.name, key->value_or(""));
+  const auto versions = if_match(request);
+  if (!versions) return fail(versions.error());
+  auto accepted = c.create_job(*body, request.identity.name, key->value_or(""), *versions);
   if (!accepted) return fail(accepted.error());
   if (!accepted->job) return Response::json({{"plan", accepted->plan}});
   return answer(*accepted->job, c, 202).with("Location", "/v1/jobs/" + accepted->job->id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/body.h"
+#include "api/node_actions.h"
 #include "api/node_texts.h"
 #include "api/resources.h"
 #include "base/strings.h"
@@ -23,10 +24,6 @@ std::string role_of(const fleet::Node& node, const catalog::Catalog& catalog) {
 
 Json view(const fleet::Node& node, const catalog::Catalog& catalog) {
   return fleet::to_json(node, role_of(node, catalog));
-}
-
-Response answer(const fleet::Node& node, const Controller& c, int status = 200) {
-  return node_answer(node, c, status);
 }
 
 // Empty, or a word of the enum.
@@ -111,33 +108,34 @@ void add_node_routes(Router& router, Controller& c) {
   router.post("/v1/nodes", [&c](const Request& r) -> Result<Response> {
     auto body = json_body(r);
     if (!body) return fail(body.error());
-    auto node = c.add_node(*body, r.identity.name);
+    auto node = c.add_node(*body, {r.identity.name});
     if (!node) return fail(node.error());
-    return answer(*node, c, 201).with("Location", "/v1/nodes/" + node->id);
+    return node_answer(*node, c, 201).with("Location", "/v1/nodes/" + node->id);
   });
   router.get("/v1/nodes/{n}", [&c](const Request& r) -> Result<Response> {
     const auto fleet = c.fleet();
     const auto node = fleet->find(r.param("n"));
     if (!node) return fail(node.error());
-    return answer(**node, c);
+    return node_answer(**node, c);
   });
   router.patch("/v1/nodes/{n}", [&c](const Request& r) -> Result<Response> {
     auto body = json_body(r);
     if (!body) return fail(body.error());
     const auto versions = if_match(r);
     if (!versions) return fail(versions.error());
-    auto node = c.patch_node(r.param("n"), *body, *versions, r.identity.name);
+    auto node = c.patch_node(r.param("n"), *body, *versions, {r.identity.name});
     if (!node) return fail(node.error());
-    return answer(*node, c);
+    return node_answer(*node, c);
   });
   router.del("/v1/nodes/{n}", [&c](const Request& r) -> Result<Response> {
     if (auto ok = no_body(r); !ok) return fail(ok.error());
     const auto versions = if_match(r);
     if (!versions) return fail(versions.error());
-    if (auto done = c.remove_node(r.param("n"), *versions, r.identity.name); !done)
+    if (auto done = c.remove_node(r.param("n"), *versions, {r.identity.name}); !done)
       return fail(done.error());
     return Response::no_content();
   });
+  add_node_action_routes(router, c);
 }
 
 }  // namespace clusterctl::api

@@ -28,7 +28,8 @@ class View {
 
   void message(const client::SseMessage& m) {
     const auto lines = progress_.feed(m, session_.timer.now());
-    const bool keep = !redraw_ || m.event == "stage";  // the block shows the rest
+    // The block shows the rest.
+    const bool keep = !redraw_ || m.event == "stage" || m.event == "state";
     if (!keep) return draw(false);
     for (const std::string& line : lines) append(line);
     draw(true);
@@ -141,7 +142,22 @@ Result<int> follow_job(Session& session, const std::string& id, const std::strin
   return conclude(session, *final_job);
 }
 
-std::string next_step(const Json& job) {
+// Which of the checked nodes can be commissioned now; the others are in service.
+std::string after_check(Session& session, const std::vector<std::string>& names) {
+  auto nodes = session.get_all("/v1/nodes", {}, "nodes");
+  std::vector<std::string> free;
+  for (const Json& node : nodes ? *nodes : Json::array()) {
+    const std::string name = text(node, "name");
+    const std::string lifecycle = text(field(node, "status"), "lifecycle");
+    const bool is_free = lifecycle == "Unallocated" || lifecycle == "Decommissioned";
+    if (is_free && std::find(names.begin(), names.end(), name) != names.end()) free.push_back(name);
+  }
+  if (nodes && free.empty())
+    return "clusterctl node verify looks at the services of commissioned nodes";
+  return "clusterctl node commission " + join(nodes ? free : names, " ");
+}
+
+std::string next_step(Session& session, const Json& job) {
   const std::string kind = text(job, "kind");
   std::vector<std::string> names;
   for (const Json& node : field(job, "nodes")) names.push_back(text(node, "name"));
@@ -152,8 +168,15 @@ std::string next_step(const Json& job) {
                        join(names, " "), names.size() == 1 ? "it" : "them",
                        names.size() == 1 ? "it" : "them");
   }
-  if (kind == "drain") return "clusterctl node activate " + join(names, " ") + " gives work again";
-  if (kind == "check") return "clusterctl node commission " + join(names, " ");
+  if (kind == "drain" || kind == "pause")
+    return "clusterctl node activate " + join(names, " ") + " gives work again";
+  if (kind == "promote" || kind == "demote")
+    return "clusterctl node ls shows the roles, clusterctl status the majorities";
+  if (kind == "replace") {
+    return fmt::format("clusterctl node rm {} forgets the one that left",
+                       names.empty() ? "OLD" : names.back());
+  }
+  if (kind == "check") return after_check(session, names);
   return "clusterctl node ls";
 }
 
@@ -192,7 +215,7 @@ Result<int> conclude(Session& session, const Json& job) {
     session.line(fmt::format("job {} {}{}", id, state, took.empty() ? "" : " after " + took));
   }
   if (state == "succeeded") {
-    session.next(next_step(job));
+    session.next(next_step(session, job));
     return kExitOk;
   }
   const std::string cause = text(job, "error").empty() ? text(job, "reason") : text(job, "error");

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/strings.h"
+#include "cli/cluster_commands.h"
 
 namespace clusterctl::cli {
 
@@ -96,6 +97,7 @@ Tree make_tree() {
   Tree tree;
   tree.nouns.push_back(node_noun());
   tree.nouns.push_back(job_noun());
+  tree.nouns.push_back(cluster_noun());
   tree.nouns.push_back(global_noun());
   tree.nouns.push_back(inventory_noun());
   tree.nouns.push_back(revision_noun());

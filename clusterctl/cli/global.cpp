@@ -100,7 +100,12 @@ class GlobalSet final : public Command {
       session.line(clear_ ? "all global variables removed"
                           : fmt::format("{} {}", count(vars->size(), "global variable"),
                                         replace_ ? "set, all others removed" : "set"));
-      session.next("nodes get them when they are commissioned; clusterctl global get shows all");
+      const auto drifted = static_cast<size_t>(number(field(*answer, "drifted")));
+      session.next(drifted == 0
+                       ? "clusterctl global get shows all; nodes get them with their next job"
+                       : fmt::format("{} in service {} now from what was applied: clusterctl node "
+                                     "update --plan shows what an update does",
+                                     count(drifted, "node"), drifted == 1 ? "differs" : "differ"));
     }
     return kExitOk;
   }

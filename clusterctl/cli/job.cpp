@@ -45,7 +45,8 @@ class JobLs final : public Command {
     o.value("--state", "STATE", state_, "only jobs in this state").choices = {
         "queued", "running", "paused", "succeeded", "failed", "cancelled", "interrupted"};
     o.value("--kind", "KIND", kind_, "only jobs of this kind").choices = {
-        "commission", "decommission", "check", "verify", "observe", "drain", "activate", "update"};
+        "commission", "decommission", "check", "verify",  "observe", "drain",
+        "activate",   "update",       "pause", "promote", "demote",  "replace"};
     o.value("--node", "NODE", node_, "only jobs with this node");
     o.number("--limit", "N", limit_, "at most so many");
   }

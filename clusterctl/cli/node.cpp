@@ -145,80 +145,6 @@ class NodeRm final : public Command {
   bool plan_ = false;
 };
 
-class NodeLabel final : public Command {
- public:
-  NodeLabel() : Command("label", "Set and remove labels of a node") {
-    details = "Example: clusterctl node label n4 rack=r3 old-  (sets rack, removes old)";
-  }
-  void options(Options& o) override {
-    o.argument("NAME", name_, "name or id of the node");
-    o.arguments("LABELS", labels_, "k=v sets, k- removes", true);
-    o.flag("--plan", plan_, "only show what would change");
-  }
-
-  Result<int> run(Session& session) override {
-    auto labels = parse_labels(labels_, true);
-    if (!labels) return fail(labels.error());
-    if (plan_) {
-      Json node{{"name", name_}, {"spec", {{"labels", *labels}}}};
-      return show_changes(session, {{"nodes", Json::array({std::move(node)})}});
-    }
-    auto node = session.call("PATCH", "/v1/nodes/" + client::escape(name_),
-                             {{"spec", {{"labels", *labels}}}});
-    if (!node) return fail(node.error());
-    if (session.structured()) {
-      session.data(*node);
-    } else {
-      session.line(session.names_only() ? text(*node, "name")
-                                        : fmt::format("node {} labelled", text(*node, "name")));
-    }
-    return kExitOk;
-  }
-
- private:
-  std::string name_;
-  std::vector<std::string> labels_;
-  bool plan_ = false;
-};
-
-// `accept` and `reject`: what the operator says to a machine that asks to belong here.
-class NodeAcceptance final : public Command {
- public:
-  NodeAcceptance(const std::string& name, std::string word, const std::string& summary)
-      : Command(name, summary), word_(std::move(word)) {}
-  void options(Options& o) override {
-    o.arguments("NAMES", names_, "names or ids of the nodes", true);
-    o.flag("--plan", plan_, "only show what would change");
-  }
-
-  Result<int> run(Session& session) override {
-    session.requested_nodes = names_.size();
-    if (plan_) {
-      Json nodes = Json::array();
-      for (const std::string& name : names_)
-        nodes.push_back({{"name", name}, {"spec", {{"acceptance", word_}}}});
-      return show_changes(session, {{"nodes", std::move(nodes)}});
-    }
-    for (const std::string& name : names_) {
-      auto node = session.call("PATCH", "/v1/nodes/" + client::escape(name),
-                               {{"spec", {{"acceptance", word_}}}});
-      if (!node) return fail(node.error());
-      if (session.structured()) {
-        session.data(*node);
-      } else {
-        session.line(session.names_only() ? text(*node, "name")
-                                          : fmt::format("node {} {}", text(*node, "name"), word_));
-      }
-    }
-    return kExitOk;
-  }
-
- private:
-  std::string word_;
-  std::vector<std::string> names_;
-  bool plan_ = false;
-};
-
 }  // namespace
 
 CommandPtr make_node_add() {
@@ -227,9 +153,6 @@ CommandPtr make_node_add() {
 CommandPtr make_node_rm() {
   return std::make_unique<NodeRm>();
 }
-CommandPtr make_node_label() {
-  return std::make_unique<NodeLabel>();
-}
 
 Noun node_noun() {
   Noun noun{"node", "The machines: inventory, commission, decommission", {"nodes"}, {}, nullptr};
@@ -237,15 +160,16 @@ Noun node_noun() {
   noun.commands.push_back(make_node_inspect());
   noun.commands.push_back(make_node_get());
   noun.commands.push_back(make_node_add());
-  for (const char* kind :
-       {"check", "commission", "verify", "drain", "activate", "update", "decommission"}) {
+  for (const char* kind : {"check", "commission", "verify", "drain", "pause", "activate", "update",
+                           "promote", "demote", "replace", "decommission"}) {
     noun.commands.push_back(make_node_work(kind));
   }
   noun.commands.push_back(make_node_label());
-  noun.commands.push_back(std::make_unique<NodeAcceptance>(
-      "accept", "accepted", "Let nodes that wait for it belong to the fleet"));
-  noun.commands.push_back(std::make_unique<NodeAcceptance>(
-      "reject", "rejected", "Refuse nodes: they cannot be commissioned"));
+  noun.commands.push_back(make_node_accept());
+  noun.commands.push_back(make_node_reject());
+  noun.commands.push_back(make_node_forget_hostkey());
+  noun.commands.push_back(make_node_allocate());
+  noun.commands.push_back(make_node_history());
   for (CommandPtr& command : make_node_identity()) noun.commands.push_back(std::move(command));
   noun.commands.push_back(make_node_rm());
   return noun;

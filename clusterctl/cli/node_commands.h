@@ -14,7 +14,12 @@ CommandPtr make_node_inspect();
 CommandPtr make_node_get();  // contiv's spelling: a list, or one node
 CommandPtr make_node_rm();
 CommandPtr make_node_label();
-std::vector<CommandPtr> make_node_identity();  // confirm-hardware, move, rename, forget-hostkey
+std::vector<CommandPtr> make_node_identity();  // confirm-hardware, move, rename
+CommandPtr make_node_accept();
+CommandPtr make_node_reject();
+CommandPtr make_node_forget_hostkey();
+CommandPtr make_node_allocate();
+CommandPtr make_node_history();
 CommandPtr make_node_work(const std::string& kind);  // a kind of job
 
 }  // namespace clusterctl::cli

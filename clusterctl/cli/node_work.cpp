@@ -22,6 +22,10 @@ std::string summary_of(const std::string& kind) {
   if (kind == "drain")
     return "Take work off nodes: the scheduler moves it elsewhere, and that is waited for";
   if (kind == "activate") return "Give nodes work again";
+  if (kind == "pause") return "Give nodes no new work; what runs there goes on";
+  if (kind == "promote") return "Make workers managers of the cluster";
+  if (kind == "demote") return "Make managers workers; they stay in the cluster";
+  if (kind == "replace") return "Put a new node in the place of another one, which leaves";
   if (kind == "update")
     return "Bring commissioned nodes to what is wanted now, batch by batch, without tearing down";
   return "Take nodes out of the cluster and remove what was installed";
@@ -58,6 +62,31 @@ std::string details_of(const std::string& kind) {
   }
   if (kind == "activate")
     return common + "What runs elsewhere stays there until it is started anew.";
+  if (kind == "pause")
+    return common + "clusterctl node activate ends it, clusterctl node drain also moves what runs.";
+  if (kind == "promote" || kind == "demote") {
+    return common +
+           "One after another, each after a look at the majorities. The node gets the first host "
+           "group with that role, or the\n"
+           "given one, and the capabilities of the group, or the given ones. It stays in the "
+           "cluster and keeps what runs there.\n" +
+           (kind == "promote"
+                ? "A node that fails is made a worker again, and what it had got is removed."
+                : "What only managers carry is removed, after its part in the majorities was given "
+                  "up. A node that fails is made\n"
+                  "a manager again. The last manager is refused.") +
+           "\nExample: clusterctl node " + kind + " n4 --plan";
+  }
+  if (kind == "replace") {
+    return common +
+           "The new node gets the other one's host group, capabilities, availability and labels "
+           "(its own labels win).\n"
+           "One that lives leaves when the new one is verified. One that will never answer goes "
+           "first: power it off and give\n"
+           "--force --i-have-powered-it-off. When it fails on the way, clusterctl job resume, or "
+           "the same command again, goes on.\n"
+           "Example: clusterctl node replace n2 --with n7";
+  }
   if (kind == "update") {
     return common +
            "Managers one by one, each after a look at the majorities; then workers, at most "
@@ -68,11 +97,16 @@ std::string details_of(const std::string& kind) {
            "node has failed\n"
            "(--max-failures); the others are untouched. Without names: every commissioned node, "
            "after asking.\n"
+           "With names, --host-group and --capabilities are what the nodes get: one after another, "
+           "what a node loses is removed,\n"
+           "what it gains is installed, and the group is recorded when that is verified.\n"
            "Examples: clusterctl node update --plan\n"
-           "          clusterctl node update -g service-worker --max-unavailable 10%";
+           "          clusterctl node update -g service-worker --max-unavailable 10%\n"
+           "          clusterctl node update n4 --host-group=service-master";
   }
-  return common + (kind == "check" ? "Without names: every accepted node."
-                                   : "Without names: every commissioned node.");
+  return common + (kind == "check"
+                       ? "Without names: every accepted node, without spare and retired ones."
+                       : "Without names: every commissioned node.");
 }
 
 class NodeWork final : public Command {
@@ -83,13 +117,33 @@ class NodeWork final : public Command {
     decommission_ = kind == "decommission";
     update_ = kind == "update";
     drain_ = kind == "drain";
-    schedules_ = drain_ || kind == "activate";
+    schedules_ = drain_ || kind == "activate" || kind == "pause";
+    role_ = kind == "promote" || kind == "demote";
+    replace_ = kind == "replace";
   }
 
   void options(Options& o) override {
-    o.arguments("NAMES", names_, "names or ids of the nodes");
-    o.value("-l,--selector", "SELECTOR", selector_,
-            "nodes with these labels instead of names: k=v,k2!=v2");
+    if (replace_) {
+      o.arguments("OLD", names_, "name or id of the node that leaves");
+      o.value("--with", "NEW", with_, "name or id of the node that takes its place");
+      o.flag("--take-vars", take_vars_, "the new node gets the other one's variables as well");
+      o.flag("--keep-on-failure", keep_, "leave the new node as it is when it failed");
+    } else {
+      o.arguments("NAMES", names_, "names or ids of the nodes");
+    }
+    if (!replace_ && !role_) {
+      o.value("-l,--selector", "SELECTOR", selector_,
+              "nodes with these labels instead of names: k=v,k2!=v2");
+    }
+    if (role_) {
+      o.value("-g,--host-group", "GROUP", group_,
+              "host group the nodes get; default: the first of the catalog with that role");
+      o.flag("--keep-on-failure", keep_, "leave a node that failed as it is, to look at it");
+    }
+    if (role_ || update_) {
+      o.list("--capabilities,--capability", "NAMES", capabilities_,
+             "what the named nodes may carry afterwards; default: those of the group", true);
+    }
     if (commission_) {
       o.value("-g,--host-group", "GROUP", group_,
               "host group the nodes get: service-master, service-worker, …");
@@ -102,7 +156,7 @@ class NodeWork final : public Command {
       o.flag("--controller-host", controller_host_,
              "the machine that the controller runs on is meant as well");
     }
-    if (decommission_) {
+    if (decommission_ || replace_) {
       o.value("--level", "LEVEL", level_,
               "what is removed: membership, state (default), packages, images")
           .choices = {"membership", "state", "packages", "images"};
@@ -111,19 +165,27 @@ class NodeWork final : public Command {
     }
     if (update_) rolling_options(o);
     if (schedules_ || update_) {
-      o.value("-g,--host-group", "GROUP", group_, "instead of names: all nodes of this group");
+      o.value("-g,--host-group", "GROUP", group_,
+              update_ ? "instead of names: all nodes of this group; with names: the group they get"
+                      : "instead of names: all nodes of this group");
       o.flag("--keep-on-failure", keep_,
              "leave a node that failed as it is, also its availability");
     }
     if (drain_) max_unavailable_option(o);
+    if (!commission_ && !decommission_ && !schedules_ && !update_) {
+      o.value("-g,--host-group", "GROUP", group_,
+              name == "check" ? "without names: all nodes of this group; with names: the group "
+                                "they are checked for"
+                              : "instead of names: all nodes of this group");
+    }
     if (drain_ || update_) {
       o.value("--deadline", "TIME", deadline_,
               "how long a drain may take: 90s, 10m, 2h; default: swarm_drain_wait, 10 minutes");
     }
-    if (commission_ || decommission_) {
+    if (commission_ || decommission_ || role_ || replace_) {
       o.flag("--force", force_, "go on where a rule allows it: members missing, machine dead");
     }
-    if (commission_ || decommission_ || update_)
+    if (commission_ || decommission_ || update_ || role_ || replace_)
       o.flag("--allow-outage", outage_, "accept that a service stops for a while");
     if (!schedules_) {
       o.list("-e,--extra-vars", "JSON", extra_vars_,
@@ -152,17 +214,26 @@ class NodeWork final : public Command {
       return usage(fmt::format("name the nodes to {}", name),
                    fmt::format("clusterctl node {} NAME…, or --selector, or --host-group", name));
     }
-    if ((schedules_ || update_) && !names_.empty() && !group_.empty()) {
-      return usage("names and --host-group exclude each other here: it only selects nodes",
-                   "another group is given by decommission and commission");
+    if (role_ && names_.empty()) {
+      return usage(fmt::format("name the nodes to {}", name),
+                   fmt::format("clusterctl node {} NAME…", name));
     }
+    if (replace_ && (names_.size() != 1 || with_.empty())) {
+      return usage("name one node, and the one that takes its place",
+                   "clusterctl node replace OLD --with NEW");
+    }
+    if (schedules_ && !names_.empty() && !group_.empty()) {
+      return usage("names and --host-group exclude each other here: it only selects nodes",
+                   "clusterctl node update NAME --host-group=GROUP gives another group");
+    }
+    const bool demote = name == "demote";
     const bool ask =
-        !plan_ && !yes_ && (decommission_ || ((commission_ || update_) && names_.empty()));
+        !plan_ && !yes_ &&
+        (decommission_ || replace_ || demote || ((commission_ || update_) && names_.empty()));
     if (ask && !session.terminal.can_ask()) {
       return usage("this needs a confirmation and there is no terminal to ask on",
                    "give --yes, or look first with --plan");
     }
-    if (auto named = name_all(session); !named) return fail(named.error());
     auto body = request();
     if (!body) return fail(body.error());
     session.requested_nodes = names_.size();
@@ -196,27 +267,6 @@ class NodeWork final : public Command {
     return fail(Code::kInvalid, "usage", std::move(message), std::move(hint));
   }
 
-  // check and verify without names: all that can be meant.
-  Status name_all(Session& session) {
-    const bool all = !commission_ && !decommission_ && !update_ && !schedules_;
-    if (!all || !names_.empty() || !selector_.empty()) return {};
-    auto nodes = session.get_all("/v1/nodes", {}, "nodes");
-    if (!nodes) return fail(nodes.error());
-    for (const Json& node : *nodes) {
-      const std::string lifecycle = text(field(node, "status"), "lifecycle");
-      const bool wanted = name == "check" ? text(field(node, "spec"), "acceptance") != "rejected"
-                                          : lifecycle == "Allocated" || lifecycle == "Maintenance";
-      if (wanted) names_.push_back(text(node, "name"));
-    }
-    if (names_.empty()) {
-      return fail(Code::kRefused, "no_nodes",
-                  name == "check" ? "there are no nodes" : "no node is commissioned",
-                  name == "check" ? "clusterctl node add NAME --addr ADDRESS"
-                                  : "clusterctl node commission NAME…");
-    }
-    return {};
-  }
-
   Result<Json> request() const {
     Json body{{"kind", name}};
     const auto put = [&body](const char* key, const auto& value) {
@@ -227,6 +277,7 @@ class NodeWork final : public Command {
     put("host_group", group_);
     put("capabilities", capabilities_);
     put("availability", availability_);
+    put("with", with_);
     put("level", level_);
     put("timeout", timeout_);
     put("silence_timeout", silence_);
@@ -243,6 +294,7 @@ class NodeWork final : public Command {
     set("powered_off", powered_off_);
     set("allow_outage", outage_);
     set("keep_on_failure", keep_);
+    set("take_vars", take_vars_);
     set("controller_host", controller_host_);
     if (refuse_busy_) body["if_busy"] = "refuse";
     auto vars = parse_extra_vars(extra_vars_);
@@ -281,6 +333,10 @@ class NodeWork final : public Command {
     session.terminal.err(plan_text(*plan));
     const std::vector<std::string> nodes = plan_nodes(*plan);
     const std::string list = nodes.empty() ? "these nodes" : join(nodes, ", ");
+    if (replace_ || role_)
+      return session.terminal.confirm(replace_
+                                          ? fmt::format("Replace {} with {}?", names_[0], with_)
+                                          : fmt::format("Demote {}?", list));
     return session.terminal.confirm(decommission_ ? fmt::format("Decommission {}?", list)
                                                   : fmt::format("{} {} ({})?",
                                                                 update_ ? "Update" : "Commission",
@@ -309,8 +365,10 @@ class NodeWork final : public Command {
   }
 
   bool commission_ = false, decommission_ = false, update_ = false, drain_ = false,
-       schedules_ = false;
+       schedules_ = false, role_ = false, replace_ = false;
   std::vector<std::string> names_, capabilities_, extra_vars_, vars_;
+  bool take_vars_ = false;
+  std::string with_;
   std::string selector_, group_, availability_, level_, deadline_, max_unavailable_, timeout_,
       silence_;
   std::optional<int64_t> max_failures_;

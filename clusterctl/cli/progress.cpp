@@ -41,7 +41,16 @@ std::vector<std::string> Progress::feed(const client::SseMessage& message, Ms no
   if (!document) return {};
   last_local_ = now;
   if (message.event == "stage") return feed_stage(*document);
+  if (message.event == "state") return feed_state(*document);
   return message.event == "task" ? feed_task(*document) : std::vector<std::string>{};
+}
+
+// Between two stages: somebody paused the job, or let it go on.
+std::vector<std::string> Progress::feed_state(const Json& document) {
+  const bool paused = text(document, "state") == "paused";
+  if (paused == paused_) return {};
+  paused_ = paused;
+  return {paused ? "paused; clusterctl job resume lets it go on" : "goes on"};
 }
 
 std::vector<std::string> Progress::feed_task(const Json& event) {
@@ -109,6 +118,8 @@ std::vector<std::string> Progress::begin_stage(const std::string& key, const Jso
   if (stage_start_ && !first_) first_ = stage_start_;
   if (!last_ || (stage_start_ && *stage_start_ > *last_)) last_ = stage_start_;
   const std::vector<std::string> targets = texts(field(stage, "nodes"));
+  // An observation looks at managers that are no nodes of the job: they are shown while it lasts.
+  for (const std::string& name : targets) nodes_.try_emplace(name);
   for (auto& [name, node] : nodes_) {
     node = Node{};
     node.in_stage = std::find(targets.begin(), targets.end(), name) != targets.end();

@@ -38,6 +38,7 @@ class Progress {
     std::optional<Time> last;
   };
 
+  std::vector<std::string> feed_state(const Json& document);
   std::vector<std::string> feed_task(const Json& event);
   std::vector<std::string> feed_result(const Json& event);
   std::vector<std::string> feed_stage(const Json& stage);
@@ -50,7 +51,7 @@ class Progress {
   std::string stage_, stage_key_, service_, task_;
   std::optional<Time> first_, stage_start_, last_;
   Ms last_local_{};
-  bool stage_over_ = false, ended_ = false;
+  bool stage_over_ = false, ended_ = false, paused_ = false;
 };
 
 }  // namespace clusterctl::cli

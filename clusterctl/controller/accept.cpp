@@ -27,12 +27,27 @@ job::StageStatus pending(const plan::Stage& def) {
   return stage;
 }
 
+// A request may say which version of its one node it was made for.
+Status check_named_version(const fleet::Snapshot& fleet, const plan::Request& request,
+                           const IfMatch& if_match) {
+  if (!if_match) return {};
+  if (request.nodes.size() != 1) {
+    return fail(Code::kInvalid, "bad_if_match", "If-Match needs a request that names one node",
+                "leave it out, or name the nodes one by one");
+  }
+  const auto node = fleet.find(request.nodes[0]);
+  if (!node) return fail(node.error());
+  return check_version("node " + (*node)->name, (*node)->resource_version, if_match);
+}
+
 }  // namespace
 
 // A node that another job of the same kind works on is a duplicate; another kind waits, or is
 // refused on request.
 Status Controller::check_busy(const State& now, const plan::Request& request) const {
-  for (const std::string& ref : request.nodes) {
+  std::vector<std::string> refs = request.nodes;
+  if (!request.with.empty()) refs.push_back(request.with);
+  for (const std::string& ref : refs) {
     const auto node = now.fleet->find(ref);
     if (!node) continue;  // the plan reports it
     for (const auto& [id, job] : now.jobs) {
@@ -56,10 +71,12 @@ Status Controller::check_busy(const State& now, const plan::Request& request) co
 }
 
 Result<Accepted> Controller::create_job(const Json& body, const std::string& initiator,
-                                        const std::string& key) {
+                                        const std::string& key, const IfMatch& if_match) {
   auto request = plan::parse_request(body);
   if (!request) return fail(request.error());
   if (auto ok = ansible::check_var_names(request->vars, "vars"); !ok) return fail(ok.error());
+  if (auto ok = check_types(request->vars, deps_.variables.types, "vars"); !ok)
+    return fail(ok.error());
 
   const std::string digest = sha256_hex(dump_json(body));
   MutexLock lock(mutex_);
@@ -76,6 +93,7 @@ Result<Accepted> Controller::create_job(const Json& body, const std::string& ini
       return Accepted{*job, {}, {}, true};
     }
   }
+  if (auto ok = check_named_version(*now->fleet, *request, if_match); !ok) return fail(ok.error());
   if (!request->dry_run) {
     if (auto ok = check_busy(*now, *request); !ok) return fail(ok.error());
   }
@@ -110,6 +128,8 @@ Result<job::Job> Controller::draft(const plan::Request& request, const plan::Pla
   job.roles = plan.roles;
   job.changes = plan.changes;
   job.cleanup = plan.cleanup;
+  job.put_back = plan.put_back;
+  job.parts = plan.parts;
   job.warnings = plan.warnings;
   for (const plan::Stage& stage : plan.stages) job.stages.push_back(pending(stage));
 
@@ -130,11 +150,11 @@ Result<job::Job> Controller::draft(const plan::Request& request, const plan::Pla
     if (wanted == plan.changes.end() || !job::changes_spec(plan.kind))
       continue;  // looking changes nothing
     job.undo[id] = plan::wish_of(before);
+    if (wanted->second.labels) job.undo[id].labels = before.spec.labels;
+    if (wanted->second.vars) job.undo[id].vars = before.spec.vars;
     fleet::Node after = before;
     fleet::NodeSpec spec = before.spec;
-    spec.host_group = wanted->second.host_group;
-    spec.capabilities = wanted->second.capabilities;
-    spec.availability = wanted->second.availability;
+    set_wish(spec, wanted->second);
     if (fleet::set_spec(after, std::move(spec))) change.nodes[id] = std::move(after);
   }
   if (origin.continues) take_over(job, origin, change);

@@ -14,6 +14,7 @@
 #include "fleet/conditions.h"
 #include "fleet/node_json.h"
 #include "fleet/problems.h"
+#include "fleet/recognize.h"
 #include "fleet/words.h"
 #include "job/locks.h"
 
@@ -104,7 +105,7 @@ Result<Json> Controller::create_plan(const Json& body, const std::string& initia
     if (auto done = plan_job(*now, request->job, stored, values, shown); !done)
       return fail(done.error());
   } else {
-    WantedReader reader(*now, secret_names_, deps_.ids);
+    WantedReader reader(*now, secret_names_, deps_.variables.types, deps_.ids);
     auto wanted = request->revision ? wanted_at(*now, *request->revision) : reader.read(*request);
     if (!wanted) return fail(wanted.error());
     if (request->revision) reader.give_ids(*wanted);
@@ -155,6 +156,7 @@ Status Controller::plan_job(const State& now, const Json& body, StoredPlan& stor
   auto request = plan::parse_request(body);
   if (!request) return fail(request.error());
   if (auto ok = ansible::check_var_names(request->vars, "vars"); !ok) return ok;
+  if (auto ok = check_types(request->vars, deps_.variables.types, "vars"); !ok) return ok;
   auto plan = plan::make_plan(*now.fleet, deps_.catalog, *request);
   if (!plan) return fail(plan.error());
   Json kept = body;
@@ -299,23 +301,35 @@ void Controller::change_records(const State& now, const plan::Difference& d, Cha
     });
     forget_secrets(now, gone, owner, change);
   };
+  fleet::Snapshot fleet = d.after;
+  std::set<std::string> changed, other_keys;  // ids
   for (const plan::NodeDifference& n : d.nodes) {
-    const auto before = now.fleet->nodes.find(n.id);
     if (!n.record) continue;
+    const auto before = now.fleet->nodes.find(n.id);
     if (n.what == plan::NodeDifference::What::kRemove) {
-      change.removed_nodes.insert(n.id);
-      forget(before->second.spec.vars, Json::object(), n.id);
-      change.events.push_back(event("node.removed", n.name, before->second.spec.addr));
+      remove_record(now, before->second, "", change);
       continue;
     }
-    const fleet::Node& node = d.after.nodes.at(n.id);
-    change.nodes[n.id] = node;
+    changed.insert(n.id);
+    const fleet::Node& node = fleet.nodes.at(n.id);
+    const bool fresh = before == now.fleet->nodes.end();
+    if (fresh || before->second.spec.ssh.host_key != node.spec.ssh.host_key)
+      other_keys.insert(n.id);
+    if (!fresh) forget(before->second.spec.vars, node.spec.vars, n.id);
+  }
+  fleet::settle_conflicts(fleet, other_keys, deps_.clock.now(), changed);
+  for (const std::string& id : changed) {
+    const fleet::Node& node = fleet.nodes.at(id);
+    const auto before = now.fleet->nodes.find(id);
+    fleet::Node old = node;
     if (before == now.fleet->nodes.end()) {
-      change.events.push_back(event("node.added", n.name, node.spec.addr));
+      change.events.push_back(event("node.added", node.name, node.spec.addr));
+      old.status.conditions.clear();
     } else {
-      forget(before->second.spec.vars, node.spec.vars, n.id);
-      add_events(change, before->second, node, "");
+      old = before->second;
     }
+    add_events(change, old, node, "");
+    change.nodes[id] = node;
   }
   if (d.globals.empty()) return;
   forget(now.fleet->globals, d.after.globals, "");

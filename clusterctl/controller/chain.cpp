@@ -41,15 +41,8 @@ void Controller::remove_done(const State& now, const job::Job& job, Change& chan
     if (n.state != job::OutcomeState::kSucceeded || it == now.fleet->nodes.end()) continue;
     const auto changed = change.nodes.find(n.node);
     if (changed == change.nodes.end() || is_commissioned(changed->second)) continue;
-    change.nodes.erase(changed);
-    change.removed_nodes.insert(n.node);
-    forget_secrets(now, secret_references(it->second.spec.vars), n.node, change);
-    Event removed;
-    removed.type = "node.removed";
-    removed.node = n.name;
-    removed.job = job.id;
-    removed.message = it->second.spec.addr;
-    change.events.push_back(std::move(removed));
+    const fleet::Node node = changed->second;
+    remove_record(now, node, job.id, change);
   }
   if (change.removed_nodes.empty()) return;
   change.by = job.initiator;

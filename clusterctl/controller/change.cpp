@@ -1,6 +1,12 @@
 #include "controller/change.h"
 
+#include "base/digest.h"
+
 namespace clusterctl::controller {
+
+std::string secret_digest(const Json& value) {
+  return sha256_hex(dump_json(value)).substr(0, 16);
+}
 
 State apply(const State& state, const Change& change) {
   State next = state;
@@ -8,6 +14,13 @@ State apply(const State& state, const Change& change) {
   ++fleet->revision;
   for (const auto& [id, node] : change.nodes) fleet->nodes[id] = node;
   for (const std::string& id : change.removed_nodes) fleet->nodes.erase(id);
+  for (const auto& [id, tombstone] : change.tombstones) {
+    if (tombstone) {
+      fleet->tombstones[id] = *tombstone;
+    } else {
+      fleet->tombstones.erase(id);
+    }
+  }
   if (change.globals) {
     fleet->globals = *change.globals;
     ++next.globals_revision;
@@ -19,8 +32,10 @@ State apply(const State& state, const Change& change) {
   for (const auto& [name, value] : change.secrets) {
     if (value) {
       next.secrets[name] = *value;
+      fleet->secret_digests[name] = secret_digest(*value);
     } else {
       next.secrets.erase(name);
+      fleet->secret_digests.erase(name);
     }
   }
   for (const auto& [id, plan] : change.plans) {
@@ -33,6 +48,7 @@ State apply(const State& state, const Change& change) {
   for (const uint64_t number : change.forgotten_revisions) next.revisions.erase(number);
   if (change.revision)
     next.revisions[change.revision->number] = std::make_shared<Revision>(*change.revision);
+  add_history(next.history, change.history, change.removed_nodes);
   next.fleet = std::move(fleet);
   return next;
 }

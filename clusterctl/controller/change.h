@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "controller/event_log.h"
+#include "controller/history.h"
 #include "controller/revision.h"
 #include "controller/stored_plan.h"
 #include "fleet/snapshot.h"
@@ -20,6 +21,7 @@ namespace clusterctl::controller {
 struct Change {
   std::map<std::string, fleet::Node> nodes;  // added or replaced, by id
   std::set<std::string> removed_nodes;
+  std::map<std::string, std::optional<fleet::Tombstone>> tombstones;  // nullopt: remove
   std::optional<Json> globals;
   std::optional<fleet::Cluster> cluster;
   std::map<std::string, job::Job> jobs;
@@ -28,8 +30,9 @@ struct Change {
   std::map<std::string, std::optional<StoredPlan>> plans;  // nullopt: remove
   std::vector<Event> events;                               // numbered by the writer
   std::optional<std::optional<Time>> isolated_since;       // since when most nodes are out of sight
-  // Who asked for it and how it is called, for the list of revisions.
-  std::string by, what;
+  std::vector<HistoryEntry> history;  // derived from all that; numbered likewise
+  std::string by, reason;             // who makes it, and why, if that was said; for the history
+  std::string what;                   // how it is called in the list of revisions
   // Filled by the writer when it commits.
   std::optional<Revision> revision = std::nullopt;
   std::set<uint64_t> forgotten_revisions = {};
@@ -40,10 +43,14 @@ struct State {
   std::shared_ptr<const fleet::Snapshot> fleet = std::make_shared<fleet::Snapshot>();
   std::map<std::string, std::shared_ptr<const job::Job>> jobs;  // by id: oldest first
   std::map<std::string, Json> secrets;
+  Histories history;
   uint64_t globals_revision = 0;
   std::map<std::string, std::shared_ptr<const StoredPlan>> plans;  // by id: oldest first
   std::map<uint64_t, std::shared_ptr<const Revision>> revisions;   // of what is wanted
 };
+
+// How a secret's value is known to the fleet (fleet::Snapshot::secret_digests).
+std::string secret_digest(const Json& value);
 
 // `state` with `change` in it.
 State apply(const State& state, const Change& change);

@@ -82,7 +82,8 @@ Result<Accepted> Controller::continue_job(std::string_view ref, const job::Selec
   if (chosen.empty() && !(old.nodes.empty() && what.resume)) return nothing_matches(old, what);
   std::vector<std::string> ids;
   plan::Request request = old.request;
-  request.nodes.clear();
+  const bool pair = request.kind == "replace";  // it finds out itself which half is left
+  if (!pair) request.nodes.clear();
   request.if_busy = "queue";
   std::string removed;  // since then
   for (const job::NodeOutcome* n : chosen) {
@@ -91,7 +92,7 @@ Result<Accepted> Controller::continue_job(std::string_view ref, const job::Selec
       continue;
     }
     ids.push_back(n->node);
-    request.nodes.push_back(fleet()->nodes.at(n->node).name);
+    if (!pair) request.nodes.push_back(fleet()->nodes.at(n->node).name);
   }
   if (ids.empty() && !chosen.empty())
     return fail(Code::kConflict, "removed",
@@ -153,6 +154,7 @@ void Controller::take_over(job::Job& job, const Origin& origin, Change& change) 
     change.secrets[scope_of(job) + name.substr(scope_of(old).size())] = now->secrets.at(name);
   }
   job.request.vars = moved(old.request.vars, scope_of(old), scope_of(job));
+  job.rendered = old.rendered;
   if (origin.what.resume) {
     for (job::NodeOutcome& n : job.nodes) {
       const job::NodeOutcome* before = old.outcome(n.node);

@@ -10,10 +10,22 @@
 #include "controller/node_change.h"
 #include "fleet/node_json.h"
 #include "fleet/operation.h"
+#include "fleet/patterns.h"
 #include "fleet/recognize.h"
+#include "fleet/tombstone.h"
 
 namespace clusterctl::controller {
 namespace {
+
+// "labels, ssh"
+std::string changed_fields(const fleet::Node& before, const fleet::Node& after) {
+  const Json was = fleet::to_json(before.spec), is = fleet::to_json(after.spec);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : is.items()) {
+    if (was[name] != value) names.push_back(name);
+  }
+  return join(names, ", ");
+}
 
 Event node_event(std::string type, const fleet::Node& node, std::string message) {
   Event e;
@@ -25,6 +37,13 @@ Event node_event(std::string type, const fleet::Node& node, std::string message)
 
 }  // namespace
 
+Status check_version(std::string_view what, uint64_t version, const IfMatch& if_match) {
+  const auto now = static_cast<int64_t>(version);
+  if (!if_match || std::find(if_match->begin(), if_match->end(), now) != if_match->end()) return {};
+  return fail(Code::kStale, "stale", fmt::format("{} is at version {} by now", what, now),
+              "read it again and repeat the change");
+}
+
 Controller::Controller(Deps deps)
     : deps_(std::move(deps)),
       secret_names_(deps_.variables.no_log),
@@ -35,8 +54,12 @@ Controller::~Controller() {
 }
 
 Status Controller::commit(Change change) {
+  const auto managers = derive(change);
+  change.history = history_of(*state(), change);
   auto done = writer_.commit(std::move(change));
   if (done) {
+    derive_all_ = false;
+    if (managers) managers_seen_ = *managers;
     dirty_ = true;
     changed_.notify_all();
   }
@@ -83,6 +106,12 @@ void Controller::add_events(Change& change, const fleet::Node& before, const fle
     add(node_event("node.presence", after,
                    fmt::format("{} → {}", fleet::word(before.status.presence),
                                fleet::word(after.status.presence))));
+    if (after.status.presence == fleet::Presence::kDiscovered && !fleet::is_commissioned(after) &&
+        fleet::has_condition(after.status, fleet::condition::kNotCleaned)) {
+      add(node_event("node.returned", after,
+                     "it was removed without a cleanup and answers again: the next commission "
+                     "cleans it first"));
+    }
   }
   for (const fleet::Condition& c : after.status.conditions) {
     if (!fleet::has_condition(before.status, c.type))
@@ -92,13 +121,16 @@ void Controller::add_events(Change& change, const fleet::Node& before, const fle
     if (!fleet::has_condition(after.status, c.type))
       add(node_event("node.condition", after, c.type + " cleared"));
   }
-  if (before.generation != after.generation) add(node_event("node.updated", after, "spec changed"));
+  if (before.generation != after.generation)
+    add(node_event("node.updated", after, "spec changed: " + changed_fields(before, after)));
 }
 
-Result<fleet::Node> Controller::add_node(const Json& body, const std::string& by) {
+Result<fleet::Node> Controller::add_node(const Json& body, const By& by) {
   auto request = fleet::parse_new_node(body);
   if (!request) return fail(request.error());
   if (auto ok = ansible::check_var_names(request->spec.vars, "spec.vars"); !ok)
+    return fail(ok.error());
+  if (auto ok = check_types(request->spec.vars, deps_.variables.types, "spec.vars"); !ok)
     return fail(ok.error());
   if (!request->spec.host_group.empty() && !deps_.catalog.host_group(request->spec.host_group)) {
     return fail(Code::kInvalid, "unknown_host_group",
@@ -112,7 +144,6 @@ Result<fleet::Node> Controller::add_node(const Json& body, const std::string& by
   }
   MutexLock lock(mutex_);
   Change change;
-  change.by = by;
   change.what = "add " + request->name;
   const auto snapshot = fleet();
   auto node = fleet::add_node(*snapshot, *request, deps_.ids.node_id(), deps_.clock.now());
@@ -120,27 +151,33 @@ Result<fleet::Node> Controller::add_node(const Json& body, const std::string& by
   auto vars = hide(node->spec.vars, "node." + node->id, change);
   if (!vars) return fail(vars.error());
   node->spec.vars = std::move(*vars);
-  change.nodes[node->id] = *node;
   change.events.push_back(node_event("node.added", *node, node->spec.addr));
+  if (fleet::Node before = *node; fleet::mark_returned(*snapshot, *node, deps_.clock.now()))
+    add_events(change, before, *node, "");
+  change.nodes[node->id] = *node;
+  change.by = by.who;
+  change.reason = by.reason;
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
-  return node;
+  return fleet()->nodes.at(node->id);
 }
 
 Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& patch,
-                                           const IfMatch& if_match, const std::string& by) {
+                                           const IfMatch& if_match, const By& by) {
   MutexLock lock(mutex_);
   const auto snapshot = fleet();
   const auto found = snapshot->find(ref);
   if (!found) return fail(found.error());
-  if (auto ok = check_version(**found, if_match); !ok) return fail(ok.error());
+  if (auto ok = check_version("node " + (*found)->name, (*found)->resource_version, if_match); !ok)
+    return fail(ok.error());
   fleet::Node node = **found;
   Change change;
-  change.by = by;
   change.what = "change " + node.name;
   Json hidden = patch;
   if (patch.is_object() && patch.contains("spec") && patch["spec"].is_object() &&
       patch["spec"].contains("vars") && patch["spec"]["vars"].is_object()) {
     if (auto ok = ansible::check_var_names(patch["spec"]["vars"], "spec.vars"); !ok)
+      return fail(ok.error());
+    if (auto ok = check_types(patch["spec"]["vars"], deps_.variables.types, "spec.vars"); !ok)
       return fail(ok.error());
     auto vars = hide(patch["spec"]["vars"], "node." + node.id, change);
     if (!vars) return fail(vars.error());
@@ -170,8 +207,10 @@ Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& pat
   after.nodes[node.id] = node;
   take_changed(after, {node.id}, change);
   node = after.nodes.at(node.id);
+  change.by = by.who;
+  change.reason = by.reason;
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
-  return node;
+  return fleet()->nodes.at(node.id);
 }
 
 Status Controller::check_not_worked_on(const fleet::Node& node, bool also_queued) const {
@@ -190,22 +229,20 @@ Status Controller::check_not_worked_on(const fleet::Node& node, bool also_queued
   return {};
 }
 
-Status Controller::remove_node(std::string_view ref, const IfMatch& if_match,
-                               const std::string& by) {
+Status Controller::remove_node(std::string_view ref, const IfMatch& if_match, const By& by) {
   MutexLock lock(mutex_);
   const auto now = state();
   const auto found = now->fleet->find(ref);
   if (!found) return fail(found.error());
   const fleet::Node& node = **found;
-  if (auto ok = check_version(node, if_match); !ok) return ok;
+  if (auto ok = check_version("node " + node.name, node.resource_version, if_match); !ok) return ok;
   if (auto ok = check_not_worked_on(node, true); !ok) return ok;
   if (auto ok = fleet::check_removable(node); !ok) return ok;
   Change change;
-  change.by = by;
+  change.by = by.who;
+  change.reason = by.reason;
   change.what = "remove " + node.name;
-  change.removed_nodes.insert(node.id);
-  forget_secrets(*now, secret_references(node.spec.vars), node.id, change);
-  change.events.push_back(node_event("node.removed", node, node.spec.addr));
+  remove_record(*now, node, "", change);
   if (fleet::has_condition(node.status, fleet::condition::kIdentityConflict)) {
     fleet::Snapshot after = *now->fleet;  // who was in conflict with it, is no more
     after.nodes.erase(node.id);
@@ -216,15 +253,38 @@ Status Controller::remove_node(std::string_view ref, const IfMatch& if_match,
   return commit(std::move(change));
 }
 
+// `node`: as it is when it goes. `job`: that removes it, or empty.
+void Controller::remove_record(const State& now, const fleet::Node& node, const std::string& job,
+                               Change& change) const {
+  change.nodes.erase(node.id);
+  change.removed_nodes.insert(node.id);
+  const auto tombstone = fleet::tombstone_of(node, deps_.clock.now());
+  if (tombstone) change.tombstones[node.id] = tombstone;
+  auto gone = secret_references(node.spec.vars);
+  std::erase_if(gone, [&](const std::string& name) { return change.secrets.count(name) != 0; });
+  forget_secrets(now, gone, node.id, change);
+  Event removed = node_event(
+      "node.removed", node,
+      node.spec.addr +
+          (tombstone ? "; it owes a cleanup and is known again when it comes back" : ""));
+  removed.job = job;
+  change.events.push_back(std::move(removed));
+}
+
 Result<std::vector<Problem>> Controller::set_globals(const Json& vars, bool merge,
-                                                     const std::string& by) {
+                                                     const IfMatch& if_match, const By& by) {
   if (!vars.is_object())
     return fail(Code::kInvalid, "not_an_object", "global variables must be a JSON object");
   if (auto ok = ansible::check_var_names(vars, "globals"); !ok) return fail(ok.error());
+  if (auto ok = fleet::check_vars(vars, "globals", fleet::kMaxRequestVarsBytes); !ok)
+    return fail(ok.error());
+  if (auto ok = check_types(vars, deps_.variables.types, "globals"); !ok) return fail(ok.error());
   MutexLock lock(mutex_);
   const auto now = state();
+  if (auto ok = check_version("the global variables", now->globals_revision, if_match); !ok)
+    return fail(ok.error());
   Change change;
-  change.by = by;
+  change.by = by.who;
   change.what = "set globals";
   auto hidden = hide(vars, "globals", change);
   if (!hidden) return fail(hidden.error());

@@ -76,6 +76,14 @@ struct AppliedPlan {
 
 // Versions of the record that the caller accepts; nullopt: any.
 using IfMatch = std::optional<std::vector<int64_t>>;
+// kStale "stale" when `version` is none of them. `what`: "node n1".
+Status check_version(std::string_view what, uint64_t version, const IfMatch& if_match);
+
+// Who asks for a change, and why, if that was said.
+struct By {
+  std::string who;
+  std::string reason = "";
+};
 
 class Controller final : public job::Host {
  public:
@@ -96,11 +104,10 @@ class Controller final : public job::Host {
   const Clock& clock() const { return deps_.clock; }
   fs::path run_dir(const std::string& run_id) const { return deps_.runs.dir(run_id); }
 
-  // `by`: who asked, for the list of revisions.
-  Result<fleet::Node> add_node(const Json& body, const std::string& by = "");
+  Result<fleet::Node> add_node(const Json& body, const By& by = {});
   Result<fleet::Node> patch_node(std::string_view ref, const Json& patch, const IfMatch& if_match,
-                                 const std::string& by = "");
-  Status remove_node(std::string_view ref, const IfMatch& if_match, const std::string& by = "");
+                                 const By& by = {});
+  Status remove_node(std::string_view ref, const IfMatch& if_match, const By& by = {});
 
   // What a monitor tells, body of POST /v1/monitor/event. All of it is refused when a part of it is
   // malformed. Calls that come at the same time share one commit.
@@ -115,12 +122,18 @@ class Controller final : public job::Host {
   Result<fleet::Node> rename_node(std::string_view ref, const Json& body, const IfMatch& if_match);
 
   // `merge`: null removes a name; else everything is replaced. Answers the warnings (names no role
-  // knows).
+  // knows). `if_match`: revisions of the globals.
   Result<std::vector<Problem>> set_globals(const Json& vars, bool merge,
-                                           const std::string& by = "");
+                                           const IfMatch& if_match = std::nullopt,
+                                           const By& by = {});
+  // JSON merge patch of {"name", "accept_policy", "max_unavailable", "drift_policy"}; `if_match`:
+  // versions of the cluster's record.
+  Result<fleet::Cluster> patch_cluster(const Json& patch, const IfMatch& if_match = std::nullopt);
 
+  // `if_match`: versions of the one node that the request names.
   Result<Accepted> create_job(const Json& body, const std::string& initiator,
-                              const std::string& idempotency_key);
+                              const std::string& idempotency_key,
+                              const IfMatch& if_match = std::nullopt);
   // Also of a job that waits or is paused. A job that was cancelled already is answered as it is.
   Result<job::Job> cancel_job(std::string_view ref, bool now);
   // Stops a running job at the next gate between stages; it keeps its locks.
@@ -151,6 +164,10 @@ class Controller final : public job::Host {
  private:
   Status first_start() REQUIRES(mutex_);
   Status commit(Change change) REQUIRES(mutex_);
+  // Adds the conditions that follow from the fleet as it is after `change`: Pending and Drifted
+  // (derive.cpp). The result is managers_seen_ of the time after it; nullopt: as it was.
+  std::optional<std::string> derive(Change& change) const REQUIRES(mutex_);
+  void follow_drift_policy() REQUIRES(mutex_);
   Result<Json> hide(const Json& vars, const std::string& scope, Change& change) const;
   // Names of secrets that an object owned and nothing else in the fleet or in a job refers to.
   static void forget_secrets(const State& now, const std::set<std::string>& names,
@@ -194,6 +211,8 @@ class Controller final : public job::Host {
                                  const std::optional<Json>& globals) const;
   // Ends a job whose predecessor in a plan did not end well; false: nothing of the kind.
   bool end_broken_chain() REQUIRES(mutex_);
+  void remove_record(const State& now, const fleet::Node& node, const std::string& job,
+                     Change& change) const;
   // Nodes that a plan removes once they are out of the cluster.
   void remove_done(const State& now, const job::Job& job, Change& change) REQUIRES(mutex_);
 
@@ -210,6 +229,8 @@ class Controller final : public job::Host {
   void go_on(const job::Job& job) REQUIRES(mutex_);
   void launch(job::Job job) REQUIRES(mutex_);
   bool relaunch_lost() REQUIRES(mutex_);
+  static void settle_tombstone(const State& now, const fleet::Node& before,
+                               const fleet::Node& after, Change& change);
   void forget_old_jobs() REQUIRES(mutex_);
 
   Deps deps_;
@@ -222,6 +243,9 @@ class Controller final : public job::Host {
   CondVar changed_;
   bool dirty_ GUARDED_BY(mutex_) = false;         // something happened that may let a job start
   bool start_failed_ GUARDED_BY(mutex_) = false;  // the store refused the start of a job
+  bool derive_all_ GUARDED_BY(mutex_) = true;     // the catalog may be another one than before
+  std::string managers_seen_ GUARDED_BY(mutex_);  // what Pending was derived from: pending_key
+  std::string auto_refused_ GUARDED_BY(mutex_);   // why the drift policy could not act last
   std::map<std::string, std::jthread> steppers_ GUARDED_BY(mutex_);
   std::vector<std::jthread> ended_ GUARDED_BY(mutex_);
   std::jthread scheduler_;

@@ -11,7 +11,8 @@ Result<fleet::Node> Controller::confirm_hardware(std::string_view ref, const IfM
   const auto now = state();
   const auto found = now->fleet->find(ref);
   if (!found) return fail(found.error());
-  if (auto ok = check_version(**found, if_match); !ok) return fail(ok.error());
+  if (auto ok = check_version("node " + (*found)->name, (*found)->resource_version, if_match); !ok)
+    return fail(ok.error());
   fleet::Snapshot fleet = *now->fleet;
   std::set<std::string> changed;
   const std::string id = (*found)->id;
@@ -38,7 +39,8 @@ Result<fleet::Node> Controller::rename_node(std::string_view ref, const Json& bo
   const auto found = now->fleet->find(ref);
   if (!found) return fail(found.error());
   const std::string id = (*found)->id, was = (*found)->name;
-  if (auto ok = check_version(**found, if_match); !ok) return fail(ok.error());
+  if (auto ok = check_version("node " + (*found)->name, (*found)->resource_version, if_match); !ok)
+    return fail(ok.error());
   if (auto ok = check_not_worked_on(**found, true); !ok) return fail(ok.error());
   fleet::Snapshot fleet = *now->fleet;
   std::set<std::string> changed;

@@ -8,15 +8,6 @@
 
 namespace clusterctl::controller {
 
-Status check_version(const fleet::Node& node, const std::optional<std::vector<int64_t>>& if_match) {
-  const auto version = static_cast<int64_t>(node.resource_version);
-  if (!if_match || std::find(if_match->begin(), if_match->end(), version) != if_match->end())
-    return {};
-  return fail(Code::kStale, "stale",
-              fmt::format("node {} is at version {} by now", node.name, version),
-              "read it again and repeat the change");
-}
-
 Status apply(fleet::Node& node, const job::NodeChange& change, Time now) {
   if (change.event) {
     if (auto done = fleet::apply_event(node, *change.event); !done) return done;

@@ -12,9 +12,6 @@
 
 namespace clusterctl::controller {
 
-// kStale unless the record is at one of the versions its caller accepts.
-Status check_version(const fleet::Node& node, const std::optional<std::vector<int64_t>>& accepted);
-
 Status apply(fleet::Node& node, const job::NodeChange& change, Time now);
 
 }  // namespace clusterctl::controller

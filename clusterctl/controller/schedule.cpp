@@ -10,6 +10,7 @@
 #include "controller/node_change.h"
 #include "controller/wishes.h"
 #include "fleet/operation.h"
+#include "fleet/tombstone.h"
 #include "job/finish.h"
 #include "job/stepper.h"
 #include "plan/plan.h"
@@ -87,6 +88,7 @@ void Controller::schedule(std::stop_token stop) {
       if (relaunch_lost()) start_failed_ = true;
       while (start_next()) {
       }
+      follow_drift_policy();
       forget_old_jobs();
       if (start_failed_) {  // the store refused: try again in a moment, not in a storm
         start_failed_ = false;
@@ -145,6 +147,8 @@ bool Controller::begin(const job::Job& queued) {
     // A job that was accepted later, and refused when its turn came, may have taken its wish back.
     job.changes = plan->changes;
     job.cleanup = plan->cleanup;
+    job.put_back = plan->put_back;
+    job.parts = plan->parts;
     job::leave_out_passed(job);
     job.state = job::State::kRunning;
     job.started = deps_.clock.now();
@@ -231,6 +235,8 @@ Status Controller::propose(const job::Proposal& proposal) {
       log::error("job {}: node {}: {}", job.id, node.name, done.error().line());
       continue;
     }
+    if (c.hardware) fleet::mark_returned(*now->fleet, node, deps_.clock.now());
+    settle_tombstone(*now, it->second, node, change);
     change.nodes[c.id] = std::move(node);
     if (c.wish_back) take_back_wish(*now, job, c.id, change);
   }
@@ -257,6 +263,16 @@ Status Controller::propose(const job::Proposal& proposal) {
   auto done = commit(std::move(change));
   if (done && ended) log::info("{}", end);
   return done;
+}
+
+// A machine that was cleaned, whatever its record was called then, owes nothing any more.
+void Controller::settle_tombstone(const State& now, const fleet::Node& before,
+                                  const fleet::Node& after, Change& change) {
+  if (!fleet::has_condition(before.status, fleet::condition::kNotCleaned) ||
+      fleet::has_condition(after.status, fleet::condition::kNotCleaned))
+    return;
+  if (const fleet::Tombstone* t = fleet::find_tombstone(*now.fleet, after))
+    change.tombstones[t->id] = std::nullopt;
 }
 
 void Controller::forget_old_jobs() {

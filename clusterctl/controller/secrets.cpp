@@ -108,6 +108,7 @@ void collect_options(const Json& options, RoleVariables& out) {
   for (const auto& [name, option] : options.items()) {
     out.known.insert(name);
     if (option.is_object() && get_bool(option, "no_log").value_or(false)) out.no_log.insert(name);
+    if (option.is_object()) out.types[name].push_back(type_of(option));
   }
 }
 

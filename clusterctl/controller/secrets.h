@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "controller/variable_types.h"
 #include "job/host.h"
 
 namespace clusterctl::controller {
@@ -31,6 +32,7 @@ class SecretNames {
 struct RoleVariables {
   std::set<std::string> known;
   std::set<std::string> no_log;
+  VariableTypes types;
 };
 // Reads roles/*/meta/argument_specs.yml. Unreadable files are Errors: a missed no_log would show a
 // secret.

@@ -77,6 +77,13 @@ Json monitor(const fleet::Snapshot& fleet) {
       {"isolated_since", fleet.isolated_since ? Json(format_time(*fleet.isolated_since)) : Json()}};
 }
 
+std::string hint_for(std::string_view code, const std::string& node) {
+  if (code == fleet::condition::kDrifted) return fmt::format("clusterctl node update {}", node);
+  if (code == fleet::condition::kNeedsVerification)
+    return fmt::format("clusterctl node verify {}", node);
+  return fmt::format("clusterctl node inspect {}", node);
+}
+
 Json problems(const fleet::Snapshot& fleet) {
   Json out = Json::array();
   if (fleet.isolated_since) {
@@ -91,7 +98,7 @@ Json problems(const fleet::Snapshot& fleet) {
   const auto add = [&](const fleet::Node& node, std::string code, std::string message) {
     out.push_back({{"code", code},
                    {"message", message},
-                   {"hint", fmt::format("clusterctl node inspect {}", node.name)},
+                   {"hint", hint_for(code, node.name)},
                    {"node", node.name}});
   };
   for (const auto& [id, node] : fleet.nodes) {
@@ -103,8 +110,13 @@ Json problems(const fleet::Snapshot& fleet) {
                return other.type != c.type && other.job == c.job;
              });
     };
+    // Pending is no fault; Drifted is one where somebody is to be asked.
+    const auto quiet = [&fleet](const fleet::Condition& c) {
+      return c.type == fleet::condition::kPending ||
+             (c.type == fleet::condition::kDrifted && fleet.cluster.drift_policy == "never");
+    };
     for (const fleet::Condition& c : all) {
-      if (!explained(c)) add(node, c.type, c.reason);
+      if (!explained(c) && !quiet(c)) add(node, c.type, c.reason);
     }
     if (node.status.presence == fleet::Presence::kDisappeared && fleet::is_commissioned(node)) {
       add(node, "Disappeared", "does not answer");

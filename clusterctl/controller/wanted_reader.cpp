@@ -5,12 +5,18 @@
 #include <algorithm>
 
 #include "ansible/render.h"
+#include "base/host_name.h"
 #include "base/strings.h"
+#include "fleet/names.h"
 
 namespace clusterctl::controller {
 namespace {
 
 constexpr size_t kMaxNodes = 10000;
+
+std::string first_label(const std::string& name) {
+  return name.substr(0, name.find('.'));
+}
 
 std::optional<std::string> reference(const Json& value) {
   const auto names = secret_references(value);
@@ -104,9 +110,28 @@ Result<PlanRequest> read_plan_request(const Json& body) {
   return out;
 }
 
-WantedReader::WantedReader(const State& now, const SecretNames& names, Ids& ids)
-    : now_(now), names_(names), ids_(ids) {
-  for (const auto& [id, node] : now.fleet->nodes) by_name_[node.name] = &node;
+WantedReader::WantedReader(const State& now, const SecretNames& names, const VariableTypes& types,
+                           Ids& ids)
+    : now_(now), names_(names), types_(types), ids_(ids) {
+  for (const auto& [id, node] : now.fleet->nodes) {
+    by_name_[node.name] = &node;
+    by_label_.emplace(first_label(node.name), node.name);
+  }
+}
+
+Result<std::string> WantedReader::spelled(const std::string& given) const {
+  const std::string name = normal_host_name(given);
+  if (by_name_.count(name)) return name;
+  std::vector<std::string> same;
+  const auto [first, last] = by_label_.equal_range(first_label(name));
+  for (auto it = first; it != last; ++it) {
+    if (fleet::same_name(it->second, name)) same.push_back(it->second);
+  }
+  if (same.empty()) return name;
+  if (same.size() == 1) return same[0];
+  return fail(Code::kInvalid, "ambiguous",
+              fmt::format("{} fits {} nodes", truncate_utf8(one_line(given), 80), same.size()),
+              "give the whole name: " + join(same, ", "));
 }
 
 std::string WantedReader::id_of(const std::string& name) {
@@ -161,8 +186,12 @@ Status WantedReader::read_node(const Json& item, bool changes, plan::Wanted& out
   auto spec = get_object(item, "spec");
   if (!spec) return fail(spec.error());
   plan::WantedNode node{*name, std::move(*spec), {}};
-  if (changes) {  // small commands name nodes as people do
-    if (const auto found = now_.fleet->find(node.name)) node.name = (*found)->name;
+  if (const auto found = now_.fleet->find(*name); changes && found) {
+    node.name = (*found)->name;  // small commands name nodes as people do
+  } else {
+    auto stored = spelled(*name);
+    if (!stored) return fail(stored.error());
+    node.name = std::move(*stored);
   }
   const auto it = by_name_.find(node.name);
   const Json none = Json::object();
@@ -171,6 +200,7 @@ Status WantedReader::read_node(const Json& item, bool changes, plan::Wanted& out
   if (node.spec.contains("vars") && node.spec["vars"].is_object()) {
     const std::string what = node.name + ": vars";
     if (auto ok = ansible::check_var_names(node.spec["vars"], what); !ok) return ok;
+    if (auto ok = check_types(node.spec["vars"], types_, what); !ok) return ok;
     auto vars = hide(node.spec["vars"], current, "node." + id, node.secrets);
     if (!vars) {
       Error error = vars.error();
@@ -188,6 +218,7 @@ Status WantedReader::read_globals(const Json& source, bool changes, plan::Wanted
   auto globals = get_object(source, "globals");
   if (!globals) return fail(globals.error());
   if (auto ok = ansible::check_var_names(*globals, "globals"); !ok) return ok;
+  if (auto ok = check_types(*globals, types_, "globals"); !ok) return ok;
   auto hidden = hide(*globals, now_.fleet->globals, "globals", out.secrets);
   if (!hidden) return fail(hidden.error());
   if (!changes) {

@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "controller/change.h"
 #include "controller/secrets.h"
+#include "controller/variable_types.h"
 #include "plan/wanted.h"
 
 namespace clusterctl::controller {
@@ -24,7 +25,7 @@ Result<PlanRequest> read_plan_request(const Json& body);
 
 class WantedReader {
  public:
-  WantedReader(const State& now, const SecretNames& names, Ids& ids);
+  WantedReader(const State& now, const SecretNames& names, const VariableTypes& types, Ids& ids);
 
   Result<plan::Wanted> read(const PlanRequest& request);
   // Ids for nodes that are not there.
@@ -39,11 +40,15 @@ class WantedReader {
   Result<Json> hide(const Json& vars, const Json& current, const std::string& scope,
                     std::set<std::string>& renewed);
   std::string id_of(const std::string& name);
+  // The stored spelling of a node's name, or the normal one of a node that is not there.
+  Result<std::string> spelled(const std::string& given) const;
 
   const State& now_;
   const SecretNames& names_;
+  const VariableTypes& types_;
   Ids& ids_;
   std::map<std::string, const fleet::Node*> by_name_;
+  std::multimap<std::string, std::string> by_label_;  // names by their first label
   std::map<std::string, std::string> new_ids_;
   std::map<std::string, Json> values_;
 };

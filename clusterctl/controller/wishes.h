@@ -7,8 +7,12 @@
 #include <string>
 
 #include "controller/change.h"
+#include "plan/plan.h"
 
 namespace clusterctl::controller {
+
+// What a job wants of a node, into its spec.
+void set_wish(fleet::NodeSpec& spec, const plan::SpecChange& wish);
 
 // Adds to `change`, which may hold newer records of node and jobs than `now`. Nothing if `job` had
 // no wish for the node, or somebody else has changed it since.

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/time.h"
 #include "fleet/node_json.h"
+#include "fleet/tombstone.h"
 #include "job/job_json.h"
 
 namespace clusterctl::controller {
@@ -57,7 +58,9 @@ Json cluster_json(const fleet::Cluster& c) {
           {"id", c.id},
           {"name", c.name},
           {"accept_policy", c.accept_policy},
-          {"max_unavailable", c.max_unavailable}};
+          {"max_unavailable", c.max_unavailable},
+          {"drift_policy", c.drift_policy},
+          {"version", c.version}};
 }
 
 fleet::Cluster cluster_from(const Json& j) {
@@ -66,6 +69,8 @@ fleet::Cluster cluster_from(const Json& j) {
   c.name = get_string(j, "name").value_or("default");
   c.accept_policy = get_string(j, "accept_policy").value_or("always");
   c.max_unavailable = get_string(j, "max_unavailable").value_or("1");
+  c.drift_policy = get_string(j, "drift_policy", "ask").value_or("ask");
+  c.version = static_cast<uint64_t>(get_int(j, "version", 1).value_or(1));
   return c;
 }
 
@@ -116,6 +121,7 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
   if (!records) return fail(records.error());
   auto fleet = std::make_shared<fleet::Snapshot>();
   fleet->own_host = own_host_;
+  std::map<std::string, NodeHistory> history;
   for (const store::Record& record : *records) {
     revisions_[record.key] = record.revision;
     auto value = parse_json(record.value, "record " + record.key, 64);
@@ -127,6 +133,8 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
       auto node = fleet::node_from_json(*value);
       if (!node) return fail(node.error());
       fleet->nodes[node->id] = std::move(*node);
+    } else if (key.starts_with("tombstones/")) {
+      fleet->tombstones[key.substr(11)] = fleet::tombstone_from(*value);
     } else if (key.starts_with("jobs/")) {
       auto job = job::from_record(*value);
       if (!job) return fail(job.error());
@@ -145,6 +153,11 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
       events.push_back(std::move(*event));
     } else if (key.starts_with("secrets/")) {
       state.secrets[key.substr(8)] = value->value("value", Json());
+      fleet->secret_digests[key.substr(8)] = secret_digest(state.secrets[key.substr(8)]);
+    } else if (key.starts_with("history/")) {
+      auto entry = history_from_record(*value);
+      if (!entry) return fail(entry.error());
+      history[entry->node].push_back(std::move(*entry));
     } else if (key == "globals") {
       fleet->globals = value->value("vars", Json::object());
       state.globals_revision = record.revision;
@@ -152,6 +165,8 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
       fleet->cluster = cluster_from(*value);
     }
   }
+  for (auto& [node, entries] : history)
+    state.history[node] = std::make_shared<const NodeHistory>(std::move(entries));
   state.fleet = std::move(fleet);
   return collect_plans(plans, state);
 }
@@ -208,7 +223,20 @@ std::vector<store::Operation> Writer::operations(Change& change) {
       out.push_back({key, std::nullopt, known->second});
   };
   for (const auto& [id, node] : change.nodes) put("nodes/" + id, fleet::to_store(node));
-  for (const std::string& id : change.removed_nodes) remove("nodes/" + id);
+  const auto now = state();
+  for (const std::string& id : change.removed_nodes) {
+    remove("nodes/" + id);
+    if (const auto it = now->history.find(id); it != now->history.end()) {
+      for (const HistoryEntry& e : *it->second) remove(history_key(id, e.number));
+    }
+  }
+  for (const auto& [id, tombstone] : change.tombstones) {
+    if (tombstone) {
+      put("tombstones/" + id, fleet::to_json(*tombstone));
+    } else {
+      remove("tombstones/" + id);
+    }
+  }
   for (const auto& [id, job] : change.jobs) put("jobs/" + id, job::to_record(job));
   for (const std::string& id : change.removed_jobs) remove("jobs/" + id);
   if (change.globals) put("globals", {{"v", 1}, {"vars", *change.globals}});
@@ -220,6 +248,9 @@ std::vector<store::Operation> Writer::operations(Change& change) {
       remove("secrets/" + name);
     }
   }
+  for (const std::string& key : number_history(now->history, change.history, clock_.now()))
+    remove(key);
+  for (const HistoryEntry& e : change.history) put(history_key(e.node, e.number), to_record(e));
   for (const auto& [id, plan] : change.plans) {
     const std::string key = "plans/" + id;
     std::set<std::string> gone;

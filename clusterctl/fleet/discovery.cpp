@@ -35,7 +35,10 @@ const Node* by_addr(const Snapshot& fleet, const std::string& addr, std::string_
   if (addr.empty()) return nullptr;
   const std::string wanted = canonical_addr(addr);
   for (const auto& [id, node] : fleet.nodes) {
-    if (id != except && canonical_addr(node.spec.addr) == wanted) return &node;
+    // Plain IPv4 has one spelling, and most addresses are that.
+    const std::string& its = node.spec.addr;
+    const bool plain = its.find_first_not_of("0123456789.") == std::string::npos;
+    if (id != except && (plain ? its == wanted : canonical_addr(its) == wanted)) return &node;
   }
   return nullptr;
 }
@@ -245,8 +248,7 @@ Recognized disappeared(Snapshot& fleet, const Sighting& s, Time now,
 }
 
 void record_presence(Snapshot& fleet, const std::string& id, Presence presence, Time now,
-                     std::set<std::string>& changed,
-                     std::optional<Time> answered) {
+                     std::set<std::string>& changed, std::optional<Time> answered) {
   const auto it = fleet.nodes.find(id);
   if (it == fleet.nodes.end()) return;
   Node& node = it->second;

@@ -10,8 +10,20 @@ namespace {
 using enum Lifecycle;
 
 // What an operator can do with a node in this state.
-std::string way_on(const Node& node) {
+std::string way_on(const Node& node, Event event) {
   const std::string& n = node.name;
+  if (event == Event::kDecommission && !is_commissioned(node)) {
+    return fmt::format(
+        "there is nothing to take out of service: `clusterctl node rm {0}` forgets it, `clusterctl "
+        "node commission {0}` puts it into service",
+        n);
+  }
+  if (event == Event::kMaintain && node.status.lifecycle == kCancelled) {
+    return fmt::format(
+        "`clusterctl node decommission {0}` ends what was begun, then `clusterctl "
+        "node commission {0}`",
+        n);
+  }
   switch (node.status.lifecycle) {
     case kUnallocated:
     case kDecommissioned:
@@ -107,9 +119,12 @@ Result<Lifecycle> next(const Node& node, Event event) {
                                                                                      : t.to;
   }
   return fail(Code::kConflict, "transition",
-              fmt::format("{} is {}, which allows no {}", node.name, word(status.lifecycle),
-                          event_name(event)),
-              way_on(node));
+              event == Event::kMaintain && !is_commissioned(node)
+                  ? fmt::format("{} is {} and serves nothing that could be changed", node.name,
+                                word(status.lifecycle))
+                  : fmt::format("{} is {}, which allows no {}", node.name, word(status.lifecycle),
+                                event_name(event)),
+              way_on(node, event));
 }
 
 }  // namespace clusterctl::fleet

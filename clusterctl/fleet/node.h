@@ -60,6 +60,9 @@ struct Applied {
   std::vector<std::string> services;  // in provisioning order
   std::string vars_fingerprint;       // of what the operator set and the catalog version; nothing
                                       // derived from other nodes
+  // What tells the difference later (plan/drift.h); stored, never shown.
+  std::map<std::string, std::string> vars;     // variable -> digest of its value
+  std::map<std::string, std::string> catalog;  // service -> digest of its entry
   bool operator==(const Applied&) const = default;
 };
 

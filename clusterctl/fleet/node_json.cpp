@@ -102,6 +102,9 @@ Applied read_applied(Reader& r, const Json& o) {
   a.versions = r.text_map(o, "versions");
   a.services = r.texts(o, "services");
   a.vars_fingerprint = r.text(o, "vars_fingerprint");
+  const Json digests = r.object(o, "digests");  // older records have none
+  a.vars = r.text_map(digests, "vars");
+  a.catalog = r.text_map(digests, "catalog");
   return a;
 }
 
@@ -282,6 +285,8 @@ Json to_store(const Node& node) {
   Json out = to_json(node, "");
   out.erase("role");
   out["v"] = kNodeVersion;
+  if (const auto& applied = node.status.applied)
+    out["status"]["applied"]["digests"] = {{"vars", applied->vars}, {"catalog", applied->catalog}};
   return out;
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "base/time.h"
+#include "fleet/names.h"
 #include "fleet/patterns.h"
 #include "fleet/recognize.h"
 
@@ -23,10 +25,12 @@ Status check_unique(const Snapshot& snapshot, std::string_view name, const std::
   const std::string wanted = canonical_addr(addr);
   for (const auto& [id, other] : snapshot.nodes) {
     if (id == except) continue;
-    if (other.name == name) {
+    if (same_name(other.name, name)) {
       return fail(Code::kConflict, "name_taken",
-                  fmt::format("a node named {} exists ({})", name, id),
-                  fmt::format("choose another name, or `clusterctl node rm {}` first", name));
+                  other.name == name
+                      ? fmt::format("a node named {} exists ({})", name, id)
+                      : fmt::format("{} is another spelling of node {} ({})", name, other.name, id),
+                  fmt::format("choose another name, or `clusterctl node rm {}` first", other.name));
     }
     if (!wanted.empty() && canonical_addr(other.spec.addr) == wanted) {
       return fail(
@@ -75,13 +79,8 @@ Result<bool> patch_node(const Snapshot& snapshot, Node& node, const Json& body, 
     if (auto fine = check_unique(snapshot, node.name, patch->spec.addr, node.id); !fine)
       return fail(fine.error());
   }
-  const bool vars = patch->spec.vars != node.spec.vars;
   const std::string addr = node.spec.addr;
   const bool changed = set_spec(node, std::move(patch->spec));
-  if (vars && node.status.applied && is_commissioned(node)) {
-    set_condition(node, condition::kDrifted, "its variables were changed after it was verified", "",
-                  now);
-  }
   if (canonical_addr(addr) != canonical_addr(node.spec.addr)) note_move(node, addr, now);
   return changed;
 }
@@ -148,6 +147,17 @@ bool record_hardware(Node& node, Hardware hardware) {
 
 bool set_presence(Node& node, Presence presence, Time now) {
   const bool changed = node.status.presence != presence;
+  const bool serves = node.status.applied && (node.status.lifecycle == Lifecycle::kAllocated ||
+                                              node.status.lifecycle == Lifecycle::kMaintenance);
+  const bool back =
+      presence == Presence::kDiscovered && node.status.presence == Presence::kDisappeared;
+  if (serves && back && !has_condition(node.status, condition::kNeedsVerification)) {
+    const auto seen = node.status.last_seen;
+    set_condition(node, condition::kNeedsVerification,
+                  seen ? fmt::format("it was away; last seen before that {}", format_time(*seen))
+                       : "it was away",
+                  "", now);
+  }
   node.status.presence = presence;
   if (presence == Presence::kDiscovered) node.status.last_seen = now;
   return changed;

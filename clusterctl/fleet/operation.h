@@ -26,8 +26,7 @@ Result<Node> add_node(const Snapshot& snapshot, const NewNode& request, std::str
 Status check_removable(const Node& node);
 
 bool set_spec(Node& node, NodeSpec spec);
-// What PATCH does: refuses what needs a job, an address that is taken, and otherwise changes spec;
-// changed vars of a node that was verified raise Drifted.
+// What PATCH does: refuses what needs a job, an address that is taken, and otherwise changes spec.
 Result<bool> patch_node(const Snapshot& snapshot, Node& node, const Json& body, Time now);
 
 // Takes the event through the table of lifecycle.h. `previous` remembers where it came from.
@@ -44,6 +43,8 @@ bool clear_applied(Node& node);
 bool record_service(Node& node, const std::string& service, ServiceStatus status);
 bool forget_service(Node& node, const std::string& service);
 bool record_hardware(Node& node, Hardware hardware);
+// A node in service that comes back after an absence needs a verification: nobody knows what
+// happened to it meanwhile.
 bool set_presence(Node& node, Presence presence, Time now);
 bool set_condition(Node& node, std::string_view type, std::string_view reason, std::string_view job,
                    Time now);

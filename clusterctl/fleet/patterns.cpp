@@ -63,6 +63,19 @@ bool all_valid_utf8(const Json& value) {
   return true;
 }
 
+// Neither a file nor a command line can hold one.
+bool holds_nul(const Json& value) {
+  const auto has = [](const std::string& text) { return text.find('\0') != std::string::npos; };
+  if (value.is_string()) return has(value.get_ref<const std::string&>());
+  if (value.is_object()) {
+    for (const auto& [key, item] : value.items()) {
+      if (has(key) || holds_nul(item)) return true;
+    }
+    return false;
+  }
+  return value.is_array() && std::any_of(value.begin(), value.end(), holds_nul);
+}
+
 bool is_identifier(std::string_view text) {
   return !text.empty() && text.size() <= 128 && !is_digit(text[0]) &&
          std::all_of(text.begin(), text.end(), [](char c) { return is_alnum(c) || c == '_'; });
@@ -330,6 +343,10 @@ Status check_vars(const Json& vars, std::string_view what, size_t max_bytes) {
     }
     if (!all_valid_utf8(value)) {
       return bad("bad_utf8", fmt::format("{}: {} is not valid UTF-8", what, name), "");
+    }
+    if (holds_nul(value)) {
+      return bad("bad_value", fmt::format("{}: {} holds a NUL character", what, name),
+                 "leave it out: no file and no command line can hold one");
     }
   }
   if (dump_json(vars).size() > max_bytes) {

@@ -32,7 +32,7 @@ void may_be_used(const Placement& p, Findings& out) {
     if (spec.allocation != Allocation::kInService) {
       out.refuse("not_in_service", c,
                  fmt::format("{} is marked {}", c.node->name, word(spec.allocation)),
-                 "set its allocation to in-service first");
+                 fmt::format("`clusterctl node allocate {} --as in-service` first", c.node->name));
     }
     if (const Condition* conflict = find_condition(c.node->status, condition::kIdentityConflict)) {
       out.refuse("identity_conflict", c,

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/host_name.h"
 #include "base/strings.h"
+#include "fleet/names.h"
 #include "fleet/patterns.h"
 
 namespace clusterctl::fleet {
@@ -15,11 +17,14 @@ const Node* Snapshot::by_name(std::string_view name) const {
 }
 
 Result<const Node*> Snapshot::find(std::string_view id_or_name) const {
-  const std::string wanted = lower(trim(id_or_name));
+  const std::string wanted = normal_host_name(trim(id_or_name));
   if (const auto it = nodes.find(wanted); it != nodes.end()) return &it->second;
   if (const Node* node = by_name(wanted)) return node;
   std::vector<const Node*> found;
-  if (wanted.size() >= 4) {
+  for (const auto& [id, node] : nodes) {
+    if (is_short_for(wanted, node.name)) found.push_back(&node);
+  }
+  if (found.empty() && wanted.size() >= 4) {
     for (auto it = nodes.lower_bound(wanted); it != nodes.end() && it->first.rfind(wanted, 0) == 0;
          ++it) {
       found.push_back(&it->second);
@@ -39,7 +44,7 @@ Result<const Node*> Snapshot::find(std::string_view id_or_name) const {
   for (const Node* node : found) candidates.push_back(fmt::format("{} ({})", node->id, node->name));
   return fail(Code::kInvalid, "ambiguous",
               fmt::format("{} fits {} nodes", shown(id_or_name), found.size()),
-              "give more of the id: " + join(candidates, ", "));
+              "give the whole name, or more of the id: " + join(candidates, ", "));
 }
 
 }  // namespace clusterctl::fleet

@@ -4,8 +4,8 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +21,17 @@ struct Cluster {
   std::string name = "default";
   std::string accept_policy = "always";  // "always" or "manual"
   std::string max_unavailable = "1";     // workers: number or percentage
+  std::string drift_policy = "ask";      // "never", "ask" or "auto": what Drifted leads to
+  uint64_t version = 1;                  // grows with every change; the ETag
+  bool operator==(const Cluster&) const = default;
+};
+
+// A node that was removed while it owed a cleanup; see tombstone.h.
+struct Tombstone {
+  std::string id, name, addr;  // of the removed record
+  std::string uuid, machine_id;
+  std::string reason;  // why it owes a cleanup
+  Time since{};
 };
 
 // The machine the controller runs on, found out at its start; not stored.
@@ -34,13 +45,16 @@ struct Snapshot {
   std::map<std::string, Node> nodes;  // by id
   Json globals = Json::object();      // Ansible variables; secrets as {"secret": "<name>"}
   Cluster cluster;
+  std::map<std::string, Tombstone> tombstones;  // by the id of the removed node
   OwnHost own_host;
   // Most nodes stopped answering at once: it is the controller that is cut off. What is known of
   // their presence is from before. Not stored.
   std::optional<Time> isolated_since;
+  std::map<std::string, std::string> secret_digests;  // of their values, by name; never shown
 
   const Node* by_name(std::string_view name) const;
-  // Id, unambiguous id prefix of at least 4 characters, or name. kNotFound or kInvalid
+  // Id, unambiguous id prefix of at least 4 characters, or name in any spelling (fleet/names.h);
+  // a name without domain finds the only node with that first label. kNotFound or kInvalid
   // ("ambiguous", listing the candidates).
   Result<const Node*> find(std::string_view id_or_name) const;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/host_name.h"
 #include "base/strings.h"
 #include "fleet/node_json.h"
 #include "fleet/patterns.h"
@@ -140,8 +141,8 @@ bool is_secret_reference(const Json& value) {
 }
 
 // A change of these means work on the node itself.
-const std::set<std::string> kNeedsJob{"host_group", "capabilities", "availability", "versions",
-                                      "acceptance"};
+const std::set<std::string> kNeedsJob{"host_group", "capabilities", "availability",
+                                      "versions",   "acceptance",   "allocation"};
 
 }  // namespace
 
@@ -166,7 +167,7 @@ Result<NewNode> parse_new_node(const Json& body) {
   if (!name)
     problems.add(name.error());
   else
-    problems.take(check_name(out.name = *name));
+    problems.take(check_name(out.name = normal_host_name(*name)));
   const auto spec = get_object(body, "spec");
   if (!spec)
     problems.add(spec.error());
@@ -203,7 +204,8 @@ Result<SpecPatch> apply_spec_patch(const Node& node, const Json& body) {
   for (const std::string& key : kSpecKeys) {
     if (before[key] == after[key]) continue;
     out.changed.push_back(key);
-    if (is_commissioned(node) && kNeedsJob.count(key)) out.needs_job.push_back(key);
+    const bool kept = key == "allocation" && out.spec.allocation == Allocation::kInService;
+    if (is_commissioned(node) && kNeedsJob.count(key) && !kept) out.needs_job.push_back(key);
   }
   std::sort(out.changed.begin(), out.changed.end());
   std::sort(out.needs_job.begin(), out.needs_job.end());
@@ -215,11 +217,19 @@ Status check_patch(const Node& node, const SpecPatch& patch) {
   Error error{Code::kConflict, "needs_job", "", "", {}};
   for (const std::string& field : patch.needs_job) {
     std::string hint = fmt::format("run `clusterctl node decommission {}`", node.name);
-    if (field == "availability" && patch.spec.availability != Availability::kPause) {
+    if (field == "availability") {
       hint = fmt::format("run `clusterctl node {} {}`",
-                         patch.spec.availability == Availability::kDrain ? "drain" : "activate",
+                         patch.spec.availability == Availability::kActive
+                             ? "activate"
+                             : word(patch.spec.availability),
                          node.name);
-    } else if (field != "acceptance") {
+    } else if (field == "host_group") {
+      hint = fmt::format("run `clusterctl node update {} --host-group={}`", node.name,
+                         patch.spec.host_group);
+    } else if (field == "capabilities") {
+      hint = fmt::format("run `clusterctl node update {} --capabilities={}`", node.name,
+                         join(patch.spec.capabilities, ","));
+    } else if (field != "acceptance" && field != "allocation") {
       hint += fmt::format(", change it, then `clusterctl node commission {}`", node.name);
     }
     error.problems.push_back(

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "base/host_name.h"
 #include "base/strings.h"
 #include "inventory/host_spec.h"
 #include "inventory/sources.h"
@@ -129,7 +130,9 @@ NodeDraft make_draft(const std::string& name, const Host& host,
   settle_with(sources, name, everything, own);
   overlay(everything, own);
 
-  NodeDraft draft{name, host_spec(name, everything, own, sources)};
+  // The spelling the daemon stores: the same host in another spelling is the same node.
+  const std::string normal = normal_host_name(name);
+  NodeDraft draft{normal, host_spec(normal, everything, own, sources)};
   std::vector<std::string> wanted;
   for (const std::string& g : groups) {
     if (std::find(host_groups.begin(), host_groups.end(), g) != host_groups.end())
@@ -147,6 +150,15 @@ NodeDraft make_draft(const std::string& name, const Host& host,
                     one_line(name), join(host_groups, ", ")));
   }
   return draft;
+}
+
+void check_unique_names(const std::vector<NodeDraft>& nodes, Sources& sources) {
+  std::set<std::string> names;
+  for (const NodeDraft& node : nodes) {
+    if (names.insert(node.name).second) continue;
+    sources.problem("duplicate_name", "stands there in two spellings", "keep one of them",
+                    node.name);
+  }
 }
 
 void check_unique_addresses(const std::vector<NodeDraft>& nodes, Sources& sources) {
@@ -176,6 +188,7 @@ Result<Inventory> make_inventory(Sources sources, const std::string& shown,
     for (const auto& [name, host] : sources.hosts) {
       out.nodes.push_back(make_draft(name, host, groups.of(name), host_groups, sources));
     }
+    check_unique_names(out.nodes, sources);
     check_unique_addresses(out.nodes, sources);
     Json all = sources.groups.at("all").vars;
     overlay(all, sources.groups.at("all").file_vars);

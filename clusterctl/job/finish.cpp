@@ -9,6 +9,7 @@
 #include "job/causes.h"
 #include "job/rolling.h"
 #include "job/undo.h"
+#include "plan/drift.h"
 #include "plan/plan.h"
 
 namespace clusterctl::job {
@@ -31,6 +32,10 @@ constexpr std::array kKinds{
             Event::kDecommissionFailed, Event::kDecommissionUntouched, "NotCleaned"},
     KindRow{"update", Event::kMaintain, Event::kMaintained, Event::kMaintenanceFailed,
             Event::kMaintenanceUntouched, "", true},
+    KindRow{"promote", Event::kMaintain, Event::kMaintained, Event::kMaintenanceFailed,
+            Event::kMaintenanceUntouched, "", true},
+    KindRow{"demote", Event::kMaintain, Event::kMaintained, Event::kMaintenanceFailed,
+            Event::kMaintenanceUntouched, "", true},
 };
 
 const KindRow* row(std::string_view kind) {
@@ -43,8 +48,18 @@ bool failed(const NodeOutcome& n) {
   return n.state == OutcomeState::kFailed || n.state == OutcomeState::kCancelled;
 }
 
-bool sets_availability(std::string_view kind) {
-  return kind == "drain" || kind == "activate";
+// Nodes begin and end with their batch; those of a replacement each by its own half.
+bool is_rolling(const Job& job) {
+  const KindRow* r = row(job.kind);
+  return !job.parts.empty() || (r && r->rolling);
+}
+
+// The state of a node while this kind of work goes on there.
+fleet::Lifecycle busy_state(const KindRow& kind) {
+  for (const fleet::Transition& t : fleet::transitions()) {
+    if (t.event == kind.start) return t.to;
+  }
+  return fleet::Lifecycle::kMaintenance;
 }
 
 void mark_failed(NodeOutcome& n, const StageStatus& stage, const Failure& failure, bool cancelled) {
@@ -64,8 +79,13 @@ std::optional<Event> start_event(std::string_view kind) {
   return r && !r->rolling ? std::optional(r->start) : std::nullopt;
 }
 
+std::optional<Event> begin_event(std::string_view kind) {
+  const KindRow* r = row(kind);
+  return r ? std::optional(r->start) : std::nullopt;
+}
+
 bool changes_spec(std::string_view kind) {
-  return start_event(kind) || sets_availability(kind);
+  return row(kind) || kind == "replace" || plan::availability_of(kind);
 }
 
 void record_outcome(Job& job, const StageStatus& stage, const StageOutcome& outcome,
@@ -80,7 +100,8 @@ void record_outcome(Job& job, const StageStatus& stage, const StageOutcome& outc
   }
   for (const std::string& id : stage.nodes) {
     NodeOutcome* n = job.outcome(id);
-    if (n && closing) n->cleanup = "cleaned";
+    if (n && closing && n->cleanup.empty())
+      n->cleanup = job.put_back.count(id) ? "put back" : "cleaned";
   }
   for (const Failure& failure : outcome.failures) {
     NodeOutcome* n = job.outcome(failure.node);
@@ -89,8 +110,11 @@ void record_outcome(Job& job, const StageStatus& stage, const StageOutcome& outc
     } else if (n && !failed(*n)) {
       mark_failed(*n, stage, failure, outcome.state == StageState::kCancelled);
     } else if (!n) {  // a delegate failed: what it should have done for the job's nodes is not done
+      const auto& about = stage.def.about;
       for (NodeOutcome& node : job.nodes) {
-        if (!failed(node))
+        const bool meant =
+            about.empty() || std::find(about.begin(), about.end(), node.node) != about.end();
+        if (meant && !failed(node))
           mark_failed(node, stage, failure, outcome.state == StageState::kCancelled);
       }
     }
@@ -123,6 +147,26 @@ bool stops_job(Job& job, const StageStatus& stage, const StageOutcome& outcome) 
   return false;
 }
 
+namespace {
+
+// A node whose role or services were being changed becomes again what it was.
+std::vector<StageStatus> put_back_stages(const Job& job, const std::vector<std::string>& broken) {
+  std::vector<StageStatus> out;
+  if (job.request.keep_on_failure) return out;
+  for (const std::string& id : broken) {
+    const auto back = job.put_back.find(id);
+    if (back == job.put_back.end()) continue;
+    for (const plan::Stage& def : back->second) {
+      out.emplace_back();
+      out.back().closing = true;
+      out.back().def = def;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<StageStatus> closing_stages(const Job& job, const fleet::Snapshot& fleet) {
   const bool had = std::any_of(job.stages.begin(), job.stages.end(),
                                [](const StageStatus& s) { return s.closing && !s.def.restores; });
@@ -135,6 +179,7 @@ std::vector<StageStatus> closing_stages(const Job& job, const fleet::Snapshot& f
     broken.push_back(n.node);
     lost_manager = lost_manager || job.roles.at(n.node) == fleet::Role::kManager;
   }
+  if (auto back = put_back_stages(job, broken); !back.empty()) return back;
   const auto stage = plan::cleanup_for(job.as_plan(), fleet, broken);
   if (!stage) return {};
   std::vector<StageStatus> out(1);
@@ -179,14 +224,15 @@ class Finish {
   }
 
   NodeChange change_of(const NodeOutcome& n) const {
-    const KindRow* kind = row(job_.kind);
+    const KindRow* kind = row(job_.part_of(n.node));
     const bool done = n.state == OutcomeState::kSucceeded;
-    if (sets_availability(job_.kind)) return scheduled(n);
+    if (plan::availability_of(job_.kind)) return scheduled(n);
     if (!kind) return observed(n);
-    if (!kind->rolling) return done ? success(n, *kind) : failure(n, *kind);
-    if (done && fleet_.nodes.at(n.node).status.lifecycle != fleet::Lifecycle::kMaintenance)
+    if (!is_rolling(job_)) return done ? success(n, *kind) : failure(n, *kind);
+    if (done && fleet_.nodes.at(n.node).status.lifecycle != busy_state(*kind))
       return unchanged(n);  // its batch has said so
-    return done ? success(n, *kind) : rolling_failure(n, *kind);
+    if (done) return success(n, *kind);
+    return kind->rolling ? rolling_failure(n, *kind) : failure(n, *kind);
   }
 
  private:
@@ -223,9 +269,10 @@ class Finish {
     change.event = kind.success;
     change.clear_conditions = {"Dirty",      "Failed", "Interrupted", "NeedsVerification",
                                "NotCleaned", "Pending"};
-    if (job_.kind != "decommission") {
+    if (kind.kind != "decommission") {
       change.applied =
           plan::applied_after(fleet_, catalog_, job_.as_plan(), fleet_.nodes.at(n.node));
+      forget_if_changed(n.node, **change.applied);
     } else {
       change.applied = std::optional<fleet::Applied>();
       change.clear_services = true;
@@ -239,6 +286,18 @@ class Finish {
     return change;
   }
 
+  // The variables were changed after the node was converged: what it was converged with is known no
+  // more, so that it counts as drifted.
+  void forget_if_changed(const std::string& id, fleet::Applied& applied) const {
+    const auto with = job_.rendered.find(id);
+    if (with == job_.rendered.end() ||
+        with->second ==
+            plan::config_fingerprint(fleet_, catalog_, fleet_.nodes.at(id), applied.host_group))
+      return;
+    applied.vars_fingerprint.clear();
+    applied.vars.clear();
+  }
+
   bool cleaned_itself(const std::string& id) const {
     return std::any_of(job_.stages.begin(), job_.stages.end(), [&](const StageStatus& s) {
       return s.def.name == "cleanup" && s.state == StageState::kSucceeded &&
@@ -249,7 +308,7 @@ class Finish {
   NodeChange failure(const NodeOutcome& n, const KindRow& kind) const {
     NodeChange change;
     change.id = n.node;
-    change.event = n.touched ? kind.failure : kind.untouched;
+    if (!is_rolling(job_) || n.begun) change.event = n.touched ? kind.failure : kind.untouched;
     const bool clean = !n.touched || n.cleanup == "cleaned";
     // Who was not reached, or was put in order after a cancel, has not failed.
     if (n.state == OutcomeState::kFailed || !clean)
@@ -257,10 +316,10 @@ class Finish {
     if (!clean)
       change.set_conditions.push_back(
           {std::string(kind.failure_mark), mark_reason(n), job_.id, now_});
-    if (job_.reason == "interrupted")
+    if (job_.reason == "interrupted" && (!is_rolling(job_) || n.begun))
       change.set_conditions.push_back({"Interrupted", job_.error, job_.id, now_});
     if (clean && n.touched) change.clear_conditions = {"Dirty", "Interrupted"};
-    if (job_.kind == "commission") {
+    if (kind.kind == "commission") {
       change.clear_services = clean;
       change.wish_back = true;
     }
@@ -275,10 +334,19 @@ class Finish {
     if (bad) change.set_conditions.push_back({"Failed", n.message, job_.id, now_});
     if (bad && job_.reason == "interrupted")
       change.set_conditions.push_back({"Interrupted", job_.error, job_.id, now_});
+    // Another group is recorded only when it is true.
+    change.wish_back = true;
+    // In between two roles it may carry what belongs to either.
+    if (n.touched && job_.put_back.count(n.node) && n.cleanup != "put back")
+      change.set_conditions.push_back({"Dirty",
+                                       n.cleanup.rfind("failed: ", 0) == 0
+                                           ? "could not be put back: " + n.cleanup.substr(8)
+                                           : "left between what it was and what was wanted",
+                                       job_.id, now_});
     return change;
   }
 
-  // drain, activate: what is wanted and what was applied follow what was really done.
+  // drain, pause, activate: what is wanted and what was applied follow what was really done.
   NodeChange scheduled(const NodeOutcome& n) const {
     NodeChange change = unchanged(n);
     const auto wanted = job_.changes.find(n.node);
@@ -298,7 +366,7 @@ class Finish {
           {"NeedsVerification",
            fmt::format("its {} may be {} still and could not be put back to {}: `clusterctl node "
                        "{} {}` sets it",
-                       e.what, e.to, e.from, e.from == "drain" ? "drain" : "activate", n.name),
+                       e.what, e.to, e.from, e.from == "active" ? "activate" : e.from, n.name),
            job_.id, now_});
     }
   }
@@ -350,9 +418,7 @@ class Finish {
     } else {
       job_.state = State::kSucceeded;
     }
-    const KindRow* kind = row(job_.kind);
-    if (kind && kind->rolling && job_.state != State::kSucceeded)
-      job_.error += " (" + tally(job_) + ")";
+    if (is_rolling(job_) && job_.state != State::kSucceeded) job_.error += " (" + tally(job_) + ")";
   }
 
   // One line for all of its nodes, and what to do about the first reason.
@@ -360,6 +426,8 @@ class Finish {
     const auto groups = group_causes(job_, &fleet_);
     if (job_.error.empty()) job_.error = cause_summary(groups);
     if (job_.hint.empty() && !groups.empty()) job_.hint = groups[0].hint;
+    if (job_.hint.empty() && !job_.put_back.empty())
+      job_.hint = fmt::format("clusterctl job resume {} tries it again", job_.id);
   }
 
   Job& job_;

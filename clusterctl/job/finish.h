@@ -18,6 +18,9 @@ namespace clusterctl::job {
 // that leaves it alone, or takes it batch by batch (rolling.h).
 std::optional<fleet::Event> start_event(std::string_view kind);
 
+// The lifecycle event with which this kind of work begins on a node, whenever that is.
+std::optional<fleet::Event> begin_event(std::string_view kind);
+
 // Records a stage's failures in the job's per-node outcomes. `touched` tells which targets were
 // begun.
 void record_outcome(Job& job, const StageStatus& stage, const StageOutcome& outcome,

@@ -153,8 +153,14 @@ struct Job {
   std::map<std::string, plan::SpecChange> changes;  // what the accepting commit set, by node id
   std::map<std::string, plan::SpecChange> undo;     // what stood there before
   std::vector<UndoEntry> ledger;                    // undo ledger, oldest first: see undo.h
-  std::optional<plan::Stage> cleanup;               // template for nodes that fail
-  std::vector<Problem> problems;                    // findings of the check stage, per node
+  // Fingerprint of what each node was converged with (plan/drift.h), by node id: the variables may
+  // be changed while the job runs.
+  std::map<std::string, std::string> rendered;
+  std::optional<plan::Stage> cleanup;  // template for nodes that fail
+  std::map<std::string, std::vector<plan::Stage>>
+      put_back;  // for a node that fails: what gives it back what it was
+  std::map<std::string, std::string> parts;  // node id -> kind of work it goes through, if another
+  std::vector<Problem> problems;             // findings of the check stage, per node
   std::vector<Problem> warnings;
   Time created{};
   std::optional<Time> started, ended;
@@ -162,6 +168,8 @@ struct Job {
 
   NodeOutcome* outcome(std::string_view node_id);
   const NodeOutcome* outcome(std::string_view node_id) const;
+  // The kind of work that this node goes through.
+  const std::string& part_of(const std::string& node_id) const;
   // What the planner's functions need of it.
   plan::Plan as_plan() const;
 };

@@ -49,13 +49,24 @@ Json changes_json(const std::map<std::string, plan::SpecChange>& changes) {
   Json out = Json::object();
   for (const auto& [id, c] : changes) {
     out[id] = {c.host_group, c.capabilities, kAvailability[static_cast<size_t>(c.availability)]};
+    if (!c.labels && !c.vars) continue;
+    out[id].push_back(c.labels ? Json(*c.labels) : Json());
+    out[id].push_back(c.vars ? *c.vars : Json());
   }
   return out;
 }
 
 std::map<std::string, plan::SpecChange> changes_from(const Json& j) {
   std::map<std::string, plan::SpecChange> out;
-  for (const auto& [id, c] : j.items()) out[id] = {c.at(0), c.at(1), availability_from(c.at(2))};
+  for (const auto& [id, c] : j.items()) {
+    plan::SpecChange& change = out[id];
+    change.host_group = c.at(0);
+    change.capabilities = c.at(1).get<std::vector<std::string>>();
+    change.availability = availability_from(c.at(2));
+    if (c.size() < 5) continue;
+    if (!c.at(3).is_null()) change.labels = c.at(3).get<std::map<std::string, std::string>>();
+    if (!c.at(4).is_null()) change.vars = c.at(4);
+  }
   return out;
 }
 
@@ -114,6 +125,8 @@ Json def_json(const plan::Stage& s) {
           {"availability", availability_json(s.availability)},
           {"restores", s.restores},
           {"batch", s.batch},
+          {"as_before", s.as_before},
+          {"about", s.about},
           {"services", services_json(s.services)},
           {"vars", vars_json(s.vars)}};
 }
@@ -129,6 +142,8 @@ plan::Stage def_from(const Json& j) {
   // Records of earlier versions have none of these.
   s.restores = j.value("restores", false);
   s.batch = j.value("batch", 0);
+  s.as_before = j.value("as_before", false);
+  s.about = j.value("about", std::vector<std::string>());
   const Json availability = j.value("availability", Json::object());
   for (const auto& [id, word] : availability.items()) s.availability[id] = availability_from(word);
   for (const Json& group : j.at("services")) {
@@ -261,7 +276,13 @@ Job decode(const Json& j) {
   job.changes = changes_from(j.at("changes"));
   job.undo = changes_from(j.at("undo"));
   job.ledger = ledger_from(j.value("ledger", Json::array()));
+  job.rendered = j.value("rendered", std::map<std::string, std::string>());
   if (!j.at("cleanup").is_null()) job.cleanup = def_from(j.at("cleanup"));
+  const Json put_back = j.value("put_back", Json::object());
+  for (const auto& [id, stages] : put_back.items()) {
+    for (const Json& s : stages) job.put_back[id].push_back(def_from(s));
+  }
+  job.parts = j.value("parts", std::map<std::string, std::string>());
   job.problems = problems_from(j.at("problems"));
   job.warnings = problems_from(j.at("warnings"));
   job.created = time_from(j.at("created")).value_or(Time{});
@@ -292,6 +313,7 @@ Json to_record(const Job& job) {
          {"changes", changes_json(job.changes)},
          {"undo", changes_json(job.undo)},
          {"ledger", ledger_json(job.ledger)},
+         {"rendered", job.rendered},
          {"cleanup", job.cleanup ? def_json(*job.cleanup) : Json()},
          {"problems", problems_json(job.problems)},
          {"warnings", problems_json(job.warnings)},
@@ -302,6 +324,10 @@ Json to_record(const Job& job) {
   if (!job.chain.plan.empty())
     j["chain"] = {
         {"plan", job.chain.plan}, {"after", job.chain.after}, {"removes", job.chain.removes}};
+  if (!job.parts.empty()) j["parts"] = job.parts;
+  for (const auto& [id, stages] : job.put_back) {
+    for (const plan::Stage& s : stages) j["put_back"][id].push_back(def_json(s));
+  }
   j["stages"] = j["nodes"] = j["managers"] = Json::array();
   for (const StageStatus& s : job.stages) j["stages"].push_back(stage_json(s));
   for (const NodeOutcome& n : job.nodes) j["nodes"].push_back(outcome_json(n));

@@ -32,7 +32,7 @@ constexpr bool kClash[kUses][kUses] = {
 
 Use use_of_target(const Job& job) {
   if (read_only(job)) return kLooks;
-  return job.kind == "drain" || job.kind == "activate" ? kSchedules : kChanges;
+  return plan::availability_of(job.kind) ? kSchedules : kChanges;
 }
 
 // Who holds what. The first to claim a lock is the one that is named.

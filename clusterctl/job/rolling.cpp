@@ -66,12 +66,17 @@ std::optional<Stop> too_many_failures(const Job& job) {
   const auto first = std::find_if(job.nodes.begin(), job.nodes.end(), has_failed);
   const bool changed = std::any_of(job.nodes.begin(), job.nodes.end(),
                                    [](const NodeOutcome& n) { return n.touched; });
-  return Stop{
-      changed                   ? "node_failed"
-      : first->stage == "check" ? "check_failed"
-                                : "node_failed",
-      cause_line(*first) + (changed ? "" : "; nothing was changed"),
-      changed ? "`clusterctl node update` with the same nodes goes on when the cause is gone" : ""};
+  return Stop{changed                   ? "node_failed"
+              : first->stage == "check" ? "check_failed"
+                                        : "node_failed",
+              cause_line(*first) + (changed ? "" : "; nothing was changed"),
+              !changed ? ""
+              : job.kind == "update"
+                  ? "`clusterctl node update` with the same nodes goes on when the "
+                    "cause is gone"
+                  : fmt::format("`clusterctl job resume {}` goes on when the cause is "
+                                "gone",
+                                job.id)};
 }
 
 }  // namespace
@@ -95,6 +100,7 @@ bool completes_batch(const Job& job, const StageStatus& stage) {
 std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::Snapshot& fleet,
                               const catalog::Catalog& catalog) {
   if (auto stop = too_many_failures(job)) return stop;
+  if (job.kind != "update") return std::nullopt;  // others take no worker out of use
   const int batch = stage.def.batch;
   const std::vector<std::string> nodes = nodes_of(job, batch);
   const plan::Budget budget = plan::budget_for(fleet, catalog, job.request.max_unavailable, nodes);
@@ -123,11 +129,18 @@ std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::S
   return std::nullopt;
 }
 
+// The nodes that a stage changes, reached or not.
+std::vector<std::string> worked_on(const StageStatus& stage) {
+  std::vector<std::string> out = stage.nodes;
+  out.insert(out.end(), stage.def.about.begin(), stage.def.about.end());
+  return out;
+}
+
 std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
                                     const fleet::Snapshot& fleet) {
   std::vector<NodeChange> out;
   if (stage.def.batch == 0 || stage.def.name == "observe") return out;
-  for (const std::string& id : stage.nodes) {
+  for (const std::string& id : worked_on(stage)) {
     NodeOutcome* n = job.outcome(id);
     const auto node = fleet.nodes.find(id);
     if (!n || n->begun || node == fleet.nodes.end()) continue;
@@ -135,10 +148,20 @@ std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
     n->was_out = node->second.status.lifecycle == fleet::Lifecycle::kMaintenance;
     out.emplace_back();
     out.back().id = id;
-    out.back().event = fleet::Event::kMaintain;
+    out.back().event = begin_event(job.part_of(id));
   }
   return out;
 }
+
+namespace {
+
+// The last thing that is done with a node that another one replaces.
+bool is_removal(const Job& job, const StageStatus& s) {
+  if (s.def.name == "forget") return true;
+  return s.def.name == "cleanup" && !s.nodes.empty() && job.part_of(s.nodes[0]) == "decommission";
+}
+
+}  // namespace
 
 std::vector<NodeChange> finish_batches(Job& job, const fleet::Snapshot& fleet,
                                        const catalog::Catalog& catalog) {
@@ -149,8 +172,9 @@ std::vector<NodeChange> finish_batches(Job& job, const fleet::Snapshot& fleet,
     if (!is_final(s.state)) open.insert(s.def.batch);
   }
   for (const StageStatus& s : job.stages) {
-    if (s.def.batch == 0 || s.def.name != "verify" || open.count(s.def.batch)) continue;
-    for (const std::string& id : s.nodes) {
+    const bool last = s.def.name == "verify" || is_removal(job, s);
+    if (s.def.batch == 0 || !last || open.count(s.def.batch)) continue;
+    for (const std::string& id : worked_on(s)) {
       NodeOutcome* n = job.outcome(id);
       const bool done = n && n->begun && n->state == OutcomeState::kRunning;
       if (!done || !fleet.nodes.count(id)) continue;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "job/undo.h"
+#include "plan/drift.h"
 #include "plan/plan.h"
 
 namespace clusterctl::job {
@@ -12,11 +14,25 @@ namespace {
 
 // The host group a node has for this run: wanted for targets of work that changes it, applied
 // otherwise.
-std::string group_of(const fleet::Node& node, const Job& job, bool target) {
+std::string group_of(const fleet::Node& node, const Job& job, bool wanted) {
   const auto change = job.changes.find(node.id);
-  if (target && change != job.changes.end()) return change->second.host_group;
+  if (wanted && change != job.changes.end()) return change->second.host_group;
   if (node.status.applied) return node.status.applied->host_group;
   return node.spec.host_group;
+}
+
+// The same for the role. What was wanted of a node at the start tells it; else what the plan said.
+fleet::Role role_for(const fleet::Node& node, const Job& job, const catalog::Catalog& catalog,
+                     bool wanted) {
+  const auto change = job.changes.find(node.id);
+  if (wanted && change != job.changes.end() && !change->second.host_group.empty()) {
+    const auto& [group, capabilities] =
+        std::tie(change->second.host_group, change->second.capabilities);
+    return catalog.role(group, catalog.capabilities_for(group, capabilities));
+  }
+  const auto role = job.roles.find(node.id);
+  if (wanted && role != job.roles.end()) return role->second;
+  return plan::role_of(catalog, node).value_or(fleet::Role::kWorker);
 }
 
 class InputBuilder {
@@ -75,11 +91,9 @@ class InputBuilder {
     host.addr = node.spec.addr;
     host.ssh = node.spec.ssh;
     host.target = target;
-    host.host_group = group_of(node, job_, target);
-    const auto role = job_.roles.find(id);
-    host.role = target && role != job_.roles.end()
-                    ? role->second
-                    : plan::role_of(context_.catalog, node).value_or(fleet::Role::kWorker);
+    const bool wanted = target && !stage_.def.as_before;
+    host.host_group = group_of(node, job_, wanted);
+    host.role = role_for(node, job_, context_.catalog, wanted);
     host.availability = availability_during(job_, stage_, node);
     if (const auto services = stage_.def.services.find(id); services != stage_.def.services.end()) {
       host.services = services->second;
@@ -103,6 +117,17 @@ class InputBuilder {
 };
 
 }  // namespace
+
+void note_rendered(Job& job, const StageStatus& stage, const fleet::Snapshot& fleet,
+                   const catalog::Catalog& catalog) {
+  if (stage.def.name != "site") return;
+  for (const std::string& id : stage.nodes) {
+    const auto node = fleet.nodes.find(id);
+    if (node == fleet.nodes.end()) continue;
+    job.rendered[id] =
+        plan::config_fingerprint(fleet, catalog, node->second, group_of(node->second, job, true));
+  }
+}
 
 Result<ansible::RunInput> make_run_input(const Context& context, const Job& job,
                                          const StageStatus& stage, const std::string& run_id) {

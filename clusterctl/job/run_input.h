@@ -13,4 +13,8 @@ namespace clusterctl::job {
 Result<ansible::RunInput> make_run_input(const Context& context, const Job& job,
                                          const StageStatus& stage, const std::string& run_id);
 
+// Before a stage that converges: writes down in the job with which variables.
+void note_rendered(Job& job, const StageStatus& stage, const fleet::Snapshot& fleet,
+                   const catalog::Catalog& catalog);
+
 }  // namespace clusterctl::job

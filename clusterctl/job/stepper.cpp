@@ -6,11 +6,12 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "fleet/conditions.h"
 #include "job/evaluate.h"
 #include "job/fence.h"
 #include "job/finish.h"
-#include "job/own_host.h"
 #include "job/identity.h"
+#include "job/own_host.h"
 #include "job/rolling.h"
 #include "job/run_input.h"
 #include "job/undo.h"
@@ -129,6 +130,7 @@ Stepper::Next Stepper::pause(const StageStatus& stage) {
 Stepper::Next Stepper::prepare(StageStatus& stage) {
   stage.run = c_.ids.ulid();
   stage.fences = fence_runs(c_, job_, stage);
+  note_rendered(job_, stage, *c_.host.fleet(), c_.catalog);
   auto input = make_run_input(c_, job_, stage, stage.run);
   Status prepared;
   if (!input) {
@@ -154,10 +156,12 @@ Stepper::Next Stepper::prepare(StageStatus& stage) {
     return Next::kGoOn;
   }
   stage.state = StageState::kPrepared;
-  for (const std::string& id : stage.nodes) {
+  const auto run_on = [&](const std::string& id) {
     if (NodeOutcome* n = job_.outcome(id); n && n->state == OutcomeState::kPending)
       n->state = OutcomeState::kRunning;
-  }
+  };
+  for (const std::string& id : stage.nodes) run_on(id);
+  for (const std::string& id : stage.def.about) run_on(id);
   record_changes(job_, stage, *c_.host.fleet());
   return propose(begin_nodes(job_, stage, *c_.host.fleet())) ? Next::kGoOn : Next::kDetached;
 }
@@ -212,6 +216,7 @@ bool Stepper::conclude(StageStatus& stage, const run::RunState& state,
           fmt::format("{} {}", stage.def.name, to_word(stage.state)));
   if (auto scrubbed = c_.runs.scrub(stage.run); !scrubbed) log::warn("{}", scrubbed.error().line());
   if (job_.reason.empty()) check_quorum(stage);
+  if (job_.reason.empty()) check_returned(stage);
   return job_.reason.empty();
 }
 
@@ -245,6 +250,29 @@ void Stepper::check_quorum(const StageStatus& stage) {
                                      [](const NodeOutcome& n) { return n.touched; });
     give_up("quorum_lost", ok.error().message + (changed ? "" : "; nothing was changed"));
     job_.hint = ok.error().hint;
+  }
+}
+
+// The check has recognised a machine that still owes a cleanup, and none is planned for it.
+void Stepper::check_returned(const StageStatus& stage) {
+  if (stage.def.name != "check") return;
+  const auto fleet = c_.host.fleet();
+  for (const std::string& id : stage.nodes) {
+    const auto node = fleet->nodes.find(id);
+    const bool joins = job_.part_of(id) == "commission" && node != fleet->nodes.end();
+    const fleet::Condition* owed =
+        joins ? fleet::find_condition(node->second.status, fleet::condition::kNotCleaned) : nullptr;
+    const bool cleaned =
+        std::any_of(job_.stages.begin(), job_.stages.end(), [&](const StageStatus& s) {
+          return s.def.name == "cleanup" && !s.closing &&
+                 std::find(s.def.nodes.begin(), s.def.nodes.end(), id) != s.def.nodes.end();
+        });
+    const auto passed = job_.continuation.passed.find(id);
+    if (!owed || cleaned || passed != job_.continuation.passed.end()) continue;
+    give_up("not_cleaned",
+            fmt::format("{}: {}; nothing was changed", node->second.name, owed->reason));
+    job_.hint = "the same command again cleans it first";
+    return;
   }
 }
 

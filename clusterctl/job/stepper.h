@@ -30,6 +30,7 @@ class Stepper {
   bool advance_batches();
   void choose_targets(StageStatus& stage) const;
   void check_quorum(const StageStatus& stage);
+  void check_returned(const StageStatus& stage);
   void skip_planned();
   void give_up(std::string reason, std::string error);
   void give_up_cancelled();

@@ -27,7 +27,7 @@ bool missed_its_aim(const Job& job, const std::string& node) {
 
 // A change that is the aim of the job stays when it was made.
 bool is_aim(const Job& job) {
-  return job.kind == "drain" || job.kind == "activate";
+  return plan::availability_of(job.kind).has_value();
 }
 
 }  // namespace
@@ -106,7 +106,8 @@ fleet::Availability availability_during(const Job& job, const StageStatus& stage
     if (e.node == node.id && is_open(e.state) && to) return *to;
   }
   // What is wanted may be the aim of a job that waits behind this one.
-  return job.kind == "commission" ? node.spec.availability : plan::last_availability(node);
+  return job.part_of(node.id) == "commission" ? node.spec.availability
+                                              : plan::last_availability(node);
 }
 
 }  // namespace clusterctl::job

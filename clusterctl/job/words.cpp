@@ -45,6 +45,11 @@ const NodeOutcome* Job::outcome(std::string_view node_id) const {
   return const_cast<Job*>(this)->outcome(node_id);
 }
 
+const std::string& Job::part_of(const std::string& node_id) const {
+  const auto part = parts.find(node_id);
+  return part == parts.end() ? kind : part->second;
+}
+
 plan::Plan Job::as_plan() const {
   plan::Plan plan;
   plan.kind = kind;
@@ -52,6 +57,8 @@ plan::Plan Job::as_plan() const {
   plan.changes = changes;
   plan.roles = roles;
   plan.cleanup = cleanup;
+  plan.put_back = put_back;
+  plan.parts = parts;
   for (const NodeOutcome& n : nodes) plan.targets.push_back(n.node);
   for (const StageStatus& s : stages) plan.stages.push_back(s.def);
   return plan;

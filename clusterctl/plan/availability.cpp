@@ -1,4 +1,4 @@
-// drain, activate: one stage that sets the availability in the scheduler, through a manager.
+// drain, pause, activate: one stage that sets the availability in the scheduler, through a manager.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,14 +22,16 @@ class SetAvailability {
   explicit SetAvailability(const Context& context)
       : context_(context),
         kind_(context.request().kind),
-        to_(kind_ == "drain" ? Availability::kDrain : Availability::kActive) {}
+        to_(availability_of(kind_).value_or(Availability::kActive)) {}
 
   Result<Plan> make() {
     find_targets();
     for (const Node* node : targets_) check(*node);
     if (problems_.empty()) check_way();
     if (!problems_.empty())
-      return problems_.refuse(kind_ == "drain" ? "nothing is drained" : "nothing is activated");
+      return problems_.refuse(fmt::format("nothing is {}", kind_ == "drain"   ? "drained"
+                                                           : kind_ == "pause" ? "paused"
+                                                                              : "activated"));
     fill();
     return std::move(plan_);
   }
@@ -122,7 +124,7 @@ class SetAvailability {
     for (const Node* node : targets_) {
       plan_.targets.push_back(node->id);
       plan_.roles[node->id] = role_of(context_.catalog(), *node).value_or(fleet::Role::kWorker);
-      plan_.changes[node->id] = {node->spec.host_group, node->spec.capabilities, to_};
+      plan_.changes[node->id] = {node->spec.host_group, node->spec.capabilities, to_, {}, {}};
       availability[node->id] = to_;
     }
     Stage stage = availability_stage(context_.snapshot(), context_.catalog(), kind_, availability);

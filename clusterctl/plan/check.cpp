@@ -65,6 +65,11 @@ void fill(const Context& context, const NodeList& targets, Plan& plan) {
 bool accepted(const Node& node) {
   return node.spec.acceptance == fleet::Acceptance::kAccepted;
 }
+// Spare and retired machines are checked only by name.
+bool checkable(const Node& node) {
+  return accepted(node) &&
+         (is_commissioned(node) || node.spec.allocation == fleet::Allocation::kInService);
+}
 bool verifiable(const Node& node) {
   return is_commissioned(node) && node.status.applied.has_value();
 }
@@ -88,7 +93,8 @@ void check_as_wanted(const Context& context, fleet::Problems& problems, const No
     const Json vars = effective_vars(context.snapshot(), context.catalog(), *node, group, r.vars);
     plan.roles[node->id] = context.catalog().role(group, capabilities);
     plan.stages[0].services[node->id] = context.catalog().services_for(group, capabilities, vars);
-    plan.changes[node->id] = {group, given, r.availability.value_or(node->spec.availability)};
+    plan.changes[node->id] = {
+        group, given, r.availability.value_or(node->spec.availability), {}, {}};
   }
 }
 
@@ -97,7 +103,7 @@ void check_as_wanted(const Context& context, fleet::Problems& problems, const No
 Result<Plan> plan_check(const Context& context) {
   fleet::Problems problems;
   Plan plan;
-  const NodeList targets = find(context, problems, plan, accepted);
+  const NodeList targets = find(context, problems, plan, checkable);
   for (const Node* node : targets) {
     if (accepted(*node)) continue;
     problems.add(Code::kRefused,

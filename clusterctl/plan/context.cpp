@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "fleet/conditions.h"
+#include "fleet/patterns.h"
 #include "fleet/selector.h"
 #include "fleet/words.h"
 
@@ -116,6 +117,16 @@ std::vector<std::string> Context::services_of_any_group(const Node& node) const 
   return out;
 }
 
+std::vector<std::string> Context::strays(const Node& node,
+                                         const std::vector<std::string>& wanted) const {
+  if (!has_condition(node.status, fleet::condition::kDirty)) return {};
+  std::vector<std::string> out = services_of_any_group(node);
+  std::erase_if(out, [&](const std::string& name) {
+    return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+  });
+  return out;
+}
+
 NodeList Context::named(fleet::Problems& problems, std::vector<Problem>& warnings) const {
   NodeList out;
   std::set<std::string> seen;
@@ -124,8 +135,10 @@ NodeList Context::named(fleet::Problems& problems, std::vector<Problem>& warning
     if (!found) {
       problems.add(found.error());
     } else if (!seen.insert((*found)->id).second) {
-      warnings.push_back({"named_twice", fmt::format("{} was named more than once", (*found)->name),
-                          "", (*found)->name});
+      problems.add(Code::kInvalid, Problem{"named_twice",
+                                           fmt::format("{} names {}, which was named before",
+                                                       fleet::shown(name), (*found)->name),
+                                           "name every node once", (*found)->name});
     } else {
       out.push_back(*found);
     }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fleet/placement.h"
 #include "fleet/problems.h"
 #include "fleet/quorum.h"
 #include "plan/plan.h"
@@ -47,6 +48,9 @@ class Context {
   // Services that anything may have left on the node: those of every host group, in provisioning
   // order.
   std::vector<std::string> services_of_any_group(const Node& node) const;
+
+  // Of a node that is Dirty: what it may carry beyond `wanted`, in provisioning order.
+  std::vector<std::string> strays(const Node& node, const std::vector<std::string>& wanted) const;
 
   // Nodes named by the request, each once; unknown names and repetitions are noted.
   NodeList named(fleet::Problems& problems, std::vector<Problem>& warnings) const;
@@ -94,6 +98,20 @@ std::vector<Problem> check_removing(const Context& context, const NodeList& leav
 std::vector<Problem> check_disrupting(const Context& context, const NodeList& managers,
                                       std::map<std::string, QuorumView>& views);
 
+// A node that carries other services afterwards, maybe with another role.
+struct Reassigned {
+  const Node* node = nullptr;
+  fleet::Role before = fleet::Role::kWorker, after = fleet::Role::kWorker;
+  std::vector<std::string> services;  // afterwards
+};
+// One after the other, in this order. An entry without a node's membership changing only stops the
+// service for a while.
+std::vector<Problem> check_reassigning(const Context& context, const std::vector<Reassigned>& nodes,
+                                       std::map<std::string, QuorumView>& views);
+
+// Warnings for what the plan's quorum views lose: tolerance, or the whole cluster.
+void warn_about_loss(Plan& plan);
+
 // No target's identity is in doubt, as far as this kind of work minds (fleet/recognize.h). Adds a
 // warning when the controller is cut off from most of the fleet.
 Status check_identity(const fleet::Snapshot& snapshot, const Request& request, Plan& plan);
@@ -104,7 +122,9 @@ Result<Plan> plan_decommission(const Context& context);
 Result<Plan> plan_check(const Context& context);
 Result<Plan> plan_verify(const Context& context);
 Result<Plan> plan_observe(const Context& context);
-Result<Plan> plan_availability(const Context& context);  // drain, activate
+Result<Plan> plan_availability(const Context& context);  // drain, pause, activate
 Result<Plan> plan_update(const Context& context);
+Result<Plan> plan_reassign(const Context& context);  // promote, demote, update of the group
+Result<Plan> plan_replace(const Context& context);
 
 }  // namespace clusterctl::plan

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "fleet/conditions.h"
 #include "fleet/lifecycle.h"
 #include "fleet/words.h"
 #include "plan/context.h"
@@ -133,6 +134,7 @@ void Decommission::check_managers() {
   }
   for (Problem& p : check_removing(context_, targets_, dead_, plan_.quorum))
     problems_.add(Code::kConflict, std::move(p));
+  warn_about_loss(plan_);
   if (!peer_ && !staying_.empty()) {
     problems_.add(
         Code::kConflict,
@@ -190,8 +192,11 @@ void Decommission::add_live_stages(const RunVars& vars) {
   }
   Stage cleanup = context_.stage("cleanup", targets_, leaving);
   for (const Node* node : targets_) {
-    // What was never verified may carry anything.
-    if (!node->status.applied) cleanup.services[node->id] = context_.services_of_any_group(*node);
+    // What was never verified, or failed in between, may carry anything.
+    const bool unsure = !node->status.applied ||
+                        has_condition(node->status, fleet::condition::kFailed) ||
+                        has_condition(node->status, fleet::condition::kDirty);
+    if (unsure) cleanup.services[node->id] = context_.services_of_any_group(*node);
   }
   cleanup.one_by_one = leaving_managers_.size() > 1;
   plan_.stages.push_back(std::move(cleanup));

@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "fleet/conditions.h"
+#include "fleet/names.h"
 #include "fleet/operation.h"
 #include "fleet/patterns.h"
+#include "fleet/recognize.h"
+#include "fleet/tombstone.h"
 #include "plan/steps.h"
 
 namespace clusterctl::plan {
@@ -147,6 +149,7 @@ class Differ {
     auto spec = laid_over(before, w, wanted_.reading);
     if (!spec) return problems_.add(spec.error(), w.name);
     if (!known_group(*spec, w.name)) return;
+    if (same_capabilities(before.spec, *spec)) spec->capabilities = before.spec.capabilities;
     NodeDifference d{before.id, w.name, NodeDifference::What::kChange,
                      compare_specs(before.spec, *spec, w.secrets), false};
     targets_.push_back({before.id, *spec, !w.secrets.empty()});
@@ -159,11 +162,20 @@ class Differ {
       d.record = true;
     }
     if (d.record) held(before);
-    if (before.spec.vars != after.spec.vars && before.status.applied && is_commissioned(before))
-      fleet::set_condition(after, fleet::condition::kDrifted,
-                           "its variables were changed after it was verified", "", around_.now);
+    if (d.record &&
+        fleet::canonical_addr(before.spec.addr) != fleet::canonical_addr(after.spec.addr))
+      fleet::note_move(after, before.spec.addr, around_.now);
     out_.after.nodes[before.id] = std::move(after);
     out_.nodes.push_back(std::move(d));
+  }
+
+  // None are those of the group: two ways to say it.
+  bool same_capabilities(const fleet::NodeSpec& a, const fleet::NodeSpec& b) const {
+    const auto of = [&](const fleet::NodeSpec& spec) {
+      const auto names = around_.catalog.capabilities_for(spec.host_group, spec.capabilities);
+      return std::set<std::string>(names.begin(), names.end());
+    };
+    return a.host_group == b.host_group && of(a) == of(b);
   }
 
   // What a job has to change stays until its acceptance changes it.
@@ -192,6 +204,7 @@ class Differ {
     node.spec = std::move(request->spec);
     if (!request->acceptance_given && around_.snapshot.cluster.accept_policy == "manual")
       node.spec.acceptance = fleet::Acceptance::kPending;
+    fleet::mark_returned(around_.snapshot, node, around_.now);
     NodeDifference d{node.id, w.name, NodeDifference::What::kAdd,
                      compare_specs(fleet::NodeSpec{}, node.spec, {}), true};
     targets_.push_back({node.id, node.spec, false});
@@ -257,6 +270,7 @@ class Differ {
 
   // Of the fleet as it would be: two nodes may change their addresses with one another.
   void unique() {
+    unique_names();
     std::map<std::string, const Node*> owners;
     for (const auto& [id, node] : out_.after.nodes) {
       const std::string addr = fleet::canonical_addr(node.spec.addr);
@@ -270,6 +284,21 @@ class Differ {
     }
   }
 
+  void unique_names() {
+    std::map<std::string, std::vector<const Node*>> by_label;
+    for (const auto& [id, node] : out_.after.nodes)
+      by_label[node.name.substr(0, node.name.find('.'))].push_back(&node);
+    for (const auto& [label, nodes] : by_label) {
+      for (const Node* a : nodes) {
+        for (const Node* b : nodes) {
+          if (a->name >= b->name || !fleet::same_name(a->name, b->name)) continue;
+          problem(Code::kConflict, "name_taken", b->name,
+                  fmt::format("is another spelling of node {}", a->name), "keep one of them");
+        }
+      }
+    }
+  }
+
   // Only records may change, and these fields mean work.
   void refuse_work() {
     for (const Target& t : targets_) {
@@ -280,10 +309,12 @@ class Differ {
         problem(Code::kConflict, "commissioned", node.name,
                 fmt::format("is {} and cannot be removed", word(node.status.lifecycle)),
                 fmt::format("`clusterctl node decommission {}` first", node.name));
-      } else if (record_part(node, t.spec) != t.spec) {
+      } else if (record_part(node, t.spec) != t.spec ||
+                 (t.spec.allocation != node.spec.allocation &&
+                  t.spec.allocation != fleet::Allocation::kInService)) {
         problem(Code::kConflict, "needs_job", node.name,
-                "is commissioned: its group, capabilities, availability and acceptance need work "
-                "on the node",
+                "is commissioned: its group, capabilities, availability, acceptance and allocation "
+                "need work on the node",
                 "apply it with work, or leave them as they are");
       }
     }

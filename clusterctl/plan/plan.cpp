@@ -56,8 +56,10 @@ static Result<Plan> plan_kind(const Context& context, const Request& request) {
   if (request.kind == "check") return plan_check(context);
   if (request.kind == "verify") return plan_verify(context);
   if (request.kind == "observe") return plan_observe(context);
-  if (request.kind == "drain" || request.kind == "activate") return plan_availability(context);
+  if (availability_of(request.kind)) return plan_availability(context);
+  if (reassigns(request)) return plan_reassign(context);
   if (request.kind == "update") return plan_update(context);
+  if (request.kind == "replace") return plan_replace(context);
   return fail(Code::kInvalid, "unknown_kind",
               fmt::format("{} is not a kind of job", fleet::shown(request.kind)),
               "one of: " + join(kKinds, ", "));

@@ -42,12 +42,28 @@ struct Request {
   int max_failures = 1;         // update: stops before the next batch when so many have failed
   std::string drain = "auto";   // update: "auto", "always", "never"
   std::optional<int> deadline;  // drain, update: seconds a drain may take; else the role's default
+  std::string with;             // replace: the node that takes the place of the named one
+  bool take_vars = false;       // replace: it gets the other one's variables as well
 };
 Result<Request> parse_request(const Json& body);
 Json to_json(const Request& request);
 
 inline const std::vector<std::string> kKinds{"commission", "decommission", "check",    "verify",
-                                             "observe",    "drain",        "activate", "update"};
+                                             "observe",    "drain",        "activate", "update",
+                                             "pause",      "promote",      "demote",   "replace"};
+// Kinds that only set the scheduler's availability, and to what.
+inline std::optional<fleet::Availability> availability_of(std::string_view kind) {
+  if (kind == "drain") return fleet::Availability::kDrain;
+  if (kind == "pause") return fleet::Availability::kPause;
+  if (kind == "activate") return fleet::Availability::kActive;
+  return std::nullopt;
+}
+// Work on commissioned nodes that may give them another group or other capabilities.
+inline bool reassigns(const Request& r) {
+  return r.kind == "promote" || r.kind == "demote" ||
+         (r.kind == "update" && !r.nodes.empty() &&
+          (!r.host_group.empty() || !r.capabilities.empty()));
+}
 
 // A member that will never answer, with the ids by which it is removed.
 struct Lost {
@@ -70,9 +86,9 @@ struct RunVars {
 };
 
 struct Stage {
-  std::string name;                // "check", "observe", "site", "verify", "cleanup", "forget",
-                                   // "drain", "activate", "restore", "undo"
-  std::string playbook;            // "site.yml"
+  std::string name;      // "check", "observe", "site", "verify", "cleanup", "forget",
+                         // "drain", "activate", "restore", "undo", "step-down", "put-back"
+  std::string playbook;  // "site.yml"
   std::vector<std::string> nodes;  // target ids, in the order of work
   std::vector<std::string> peers;  // ids of commissioned managers that go along as data
   std::map<std::string, std::vector<std::string>>
@@ -84,6 +100,9 @@ struct Stage {
   std::map<std::string, fleet::Availability> availability;
   bool restores = false;  // it puts back what the job's undo ledger holds
   int batch = 0;  // rolling work: stages of one number belong together; before each number a gate
+  // Its targets stand with the role and group that were last verified, not with the wanted ones.
+  bool as_before = false;
+  std::vector<std::string> about;  // ids it is about without going there (forget)
 };
 
 // The members of one quorum service around this job.
@@ -97,11 +116,14 @@ struct SpecChange {
   std::string host_group;
   std::vector<std::string> capabilities;  // empty: the group's defaults
   fleet::Availability availability = fleet::Availability::kActive;
+  // Only when the node takes another one's place.
+  std::optional<std::map<std::string, std::string>> labels = std::nullopt;
+  std::optional<Json> vars = std::nullopt;
   bool operator==(const SpecChange&) const = default;
 };
 // What a node's spec says of these now.
 inline SpecChange wish_of(const fleet::Node& node) {
-  return {node.spec.host_group, node.spec.capabilities, node.spec.availability};
+  return {node.spec.host_group, node.spec.capabilities, node.spec.availability, {}, {}};
 }
 
 struct Plan {
@@ -114,6 +136,11 @@ struct Plan {
   // Run for the nodes that failed, when they were touched (commission); narrowed to them by
   // cleanup_for. Absent with keep_on_failure.
   std::optional<Stage> cleanup;
+  // By node id: closing stages that give a node back what it was, when it failed and was touched.
+  std::map<std::string, std::vector<Stage>> put_back;
+  // By node id: the kind of work that this node goes through, where that is not the plan's
+  // (replace).
+  std::map<std::string, std::string> parts;
   std::map<std::string, QuorumView> quorum;  // by service
   // Targets that are powered off for good (decommission with force): no stage goes there, they end
   // Decommissioned with NotCleaned.

@@ -74,6 +74,40 @@ bool carries(const std::map<std::string, std::vector<std::string>>& services, co
          std::find(it->second.begin(), it->second.end(), service) != it->second.end();
 }
 
+// What the plan makes of its targets, as they are now.
+std::vector<Reassigned> moves_of(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                                 const Plan& plan) {
+  std::vector<Reassigned> out;
+  for (const std::string& id : plan.targets) {
+    const auto node = snapshot.nodes.find(id);
+    const auto wish = plan.changes.find(id);
+    if (node == snapshot.nodes.end() || wish == plan.changes.end()) continue;
+    Reassigned r;
+    r.node = &node->second;
+    r.before = role_of(catalog, node->second).value_or(fleet::Role::kWorker);
+    r.after =
+        catalog.role(wish->second.host_group,
+                     catalog.capabilities_for(wish->second.host_group, wish->second.capabilities));
+    for (const Stage& stage : plan.stages) {
+      const auto services = stage.services.find(id);
+      if (stage.name == "site" && stage.nodes == std::vector<std::string>{id} &&
+          services != stage.services.end())
+        r.services = services->second;
+    }
+    out.push_back(std::move(r));
+  }
+  return out;
+}
+
+std::vector<Problem> quorum_problems(const Result<Plan>& plan) {
+  std::vector<Problem> out;
+  if (plan) return out;
+  for (const Problem& p : plan.error().problems) {
+    if (p.code == "quorum") out.push_back(p);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Problem> check_joining(const Context& context, const std::vector<Joining>& targets,
@@ -153,6 +187,34 @@ std::vector<Problem> check_disrupting(const Context& context, const NodeList& ma
   return problems;
 }
 
+std::vector<Problem> check_reassigning(const Context& context, const std::vector<Reassigned>& nodes,
+                                       std::map<std::string, QuorumView>& views) {
+  std::vector<Problem> problems;
+  for (const fleet::View& view : context.views()) {
+    Walk walk(context, view, problems);
+    bool touched = false;
+    for (const Reassigned& r : nodes) {
+      const fleet::SeenMember* member = view.of(r.node->id);
+      const catalog::Service* service = context.catalog().service(view.service);
+      const bool by_capability = service && !service->on.capabilities.empty();
+      const bool stays =
+          (r.after == fleet::Role::kManager || by_capability) &&
+          std::find(r.services.begin(), r.services.end(), view.service) != r.services.end();
+      if (!member && !stays) continue;
+      touched = true;
+      if (!stays) {
+        walk.take(member->reachable ? Step::kRemove : Step::kRemoveDead, *r.node);
+      } else if (!member) {
+        walk.take(walk.count().total == 0 ? Step::kFirst : Step::kAdd, *r.node);
+      } else if (r.before == r.after && member->reachable) {
+        Walk(context, view, problems).take(Step::kDisrupt, *r.node);
+      }
+    }
+    if (touched) views[view.service] = walk.result();
+  }
+  return problems;
+}
+
 Status recheck_quorum(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
                       const Request& request, const Plan& plan) {
   const Context context(snapshot, catalog, request);
@@ -174,7 +236,13 @@ Status recheck_quorum(const fleet::Snapshot& snapshot, const catalog::Catalog& c
   }
   std::map<std::string, QuorumView> views;
   std::vector<Problem> problems;
-  if (plan.kind == "update") problems = check_disrupting(context, targets, views);
+  const bool moves = reassigns(request);
+  if (moves) {
+    problems = check_reassigning(context, moves_of(snapshot, catalog, plan), views);
+  } else if (plan.kind == "update") {
+    problems = check_disrupting(context, targets, views);
+  }
+  if (plan.kind == "replace") problems = quorum_problems(make_plan(snapshot, catalog, request));
   if (plan.kind == "commission") problems = check_joining(context, joining, services, views);
   if (plan.kind == "decommission")
     problems = check_removing(context, targets,

@@ -15,12 +15,14 @@
 namespace clusterctl::plan {
 namespace {
 
-const std::vector<std::string> kKeys{
-    "kind",           "nodes",           "host_group", "capabilities", "availability",
-    "vars",           "selector",        "level",      "force",        "powered_off",
-    "allow_outage",   "keep_on_failure", "if_busy",    "dry_run",      "timeout",
-    "max_failures",   "max_unavailable", "deadline",   "drain",        "silence_timeout",
-    "controller_host"};
+const std::vector<std::string> kKeys{"kind",         "nodes",           "host_group",
+                                     "capabilities", "availability",    "vars",
+                                     "selector",     "level",           "force",
+                                     "powered_off",  "allow_outage",    "keep_on_failure",
+                                     "if_busy",      "dry_run",         "timeout",
+                                     "max_failures", "max_unavailable", "deadline",
+                                     "drain",        "silence_timeout", "controller_host",
+                                     "with",         "take_vars"};
 const std::vector<std::string> kLevels{"membership", "state", "packages", "images"};
 constexpr size_t kMaxNodes = 10000;
 
@@ -45,31 +47,47 @@ void not_for(fleet::Problems& problems, const Request& r, bool given, std::strin
 
 void check_rolling(fleet::Problems& problems, const Request& r) {
   const bool drains = r.kind == "drain" || r.kind == "update";
-  const bool schedules = drains || r.kind == "activate";
+  const bool sets = availability_of(r.kind).has_value();
   not_for(problems, r, !drains && !r.max_unavailable.empty(), "max_unavailable",
           "it belongs to update and drain");
   not_for(problems, r, r.kind != "update" && r.max_failures != 1, "max_failures",
           "it belongs to update");
   not_for(problems, r, r.kind != "update" && r.drain != "auto", "drain", "it belongs to update");
   not_for(problems, r, !drains && r.deadline, "deadline", "it is how long a drain may take");
-  not_for(problems, r, schedules && !r.host_group.empty() && !r.nodes.empty(), "host_group",
-          "nodes are named; the group of a node is changed by decommission and commission");
-  not_for(problems, r, (r.kind == "drain" || r.kind == "activate") && !r.vars.empty(), "vars",
+  not_for(problems, r, sets && !r.host_group.empty() && !r.nodes.empty(), "host_group",
+          "nodes are named; `clusterctl node update NAME --host-group=GROUP` changes the group");
+  not_for(problems, r, sets && !r.vars.empty(), "vars",
           "it only changes the availability in the scheduler");
+}
+
+void check_replace(fleet::Problems& problems, const Request& r) {
+  const bool replace = r.kind == "replace";
+  not_for(problems, r, !replace && !r.with.empty(), "with", "it belongs to replace");
+  not_for(problems, r, !replace && r.take_vars, "take_vars", "it belongs to replace");
+  if (!replace || (r.nodes.size() == 1 && !r.with.empty() && r.selector.empty())) return;
+  problems.add(Code::kInvalid,
+               Problem{"replace_form", "replace takes one node and the one that takes its place",
+                       "`clusterctl node replace OLD --with NEW`", ""});
 }
 
 // A field that would be ignored is a misunderstanding.
 void check_fit(fleet::Problems& problems, const Request& r) {
-  const bool commission = r.kind == "commission", decommission = r.kind == "decommission";
-  not_for(problems, r, !commission && r.kind != "check" && !r.capabilities.empty(), "capabilities",
-          "only commission changes them");
+  const bool commission = r.kind == "commission", replace = r.kind == "replace";
+  const bool decommission = r.kind == "decommission" || replace;
+  const bool gives = commission || r.kind == "check" || r.kind == "promote" || r.kind == "demote" ||
+                     (r.kind == "update" && !r.nodes.empty());
+  not_for(problems, r, !gives && !r.capabilities.empty(), "capabilities",
+          r.kind == "update" ? "name the nodes that get them"
+                             : "commission, update, promote and demote change them");
+  check_replace(problems, r);
   not_for(problems, r, !commission && r.availability, "availability", "only commission takes it");
   not_for(problems, r, decommission && !r.host_group.empty(), "host_group",
-          "name the nodes, or select them by label");
+          replace ? "the node gets the group of the other one"
+                  : "name the nodes, or select them by label");
   not_for(problems, r, !decommission && r.level != "state", "level",
           "it is how thoroughly decommission cleans");
   not_for(problems, r, !decommission && r.powered_off, "powered_off",
-          "it belongs to decommission with force");
+          "it belongs to decommission and replace with force");
   not_for(problems, r, !commission && r.controller_host, "controller_host",
           "only commission puts a machine into service");
   check_rolling(problems, r);
@@ -202,6 +220,8 @@ Result<Request> parse_request(const Json& body) {
   r.timeout = read_duration(problems, body, "timeout");
   r.silence_timeout = read_duration(problems, body, "silence_timeout");
   read_rolling(problems, body, r);
+  r.with = problems.take(get_string(body, "with"));
+  r.take_vars = problems.take(get_bool(body, "take_vars"));
   if (problems.empty()) check_fit(problems, r);
   if (!problems.empty()) return problems.refuse("the request is refused");
   return r;
@@ -215,7 +235,7 @@ Json to_json(const Request& r) {
   if (r.availability) out["availability"] = fleet::word(*r.availability);
   if (!r.vars.empty()) out["vars"] = r.vars;
   if (!r.selector.empty()) out["selector"] = r.selector;
-  if (r.kind == "decommission") out["level"] = r.level;
+  if (r.kind == "decommission" || r.kind == "replace") out["level"] = r.level;
   if (r.force) out["force"] = true;
   if (r.powered_off) out["powered_off"] = true;
   if (r.allow_outage) out["allow_outage"] = true;
@@ -229,15 +249,25 @@ Json to_json(const Request& r) {
   if (r.max_failures != 1) out["max_failures"] = r.max_failures;
   if (r.drain != "auto") out["drain"] = r.drain;
   if (r.deadline) out["deadline"] = *r.deadline;
+  if (!r.with.empty()) out["with"] = r.with;
+  if (r.take_vars) out["take_vars"] = true;
   return out;
 }
 
 Request pinned(const Request& request, const Plan& plan, const fleet::Snapshot& snapshot) {
   Request out = request;
   if (out.kind == "observe") return out;  // all managers, whoever they are by then
+  if (out.kind == "replace") {            // one and the other, by their names
+    for (std::string* ref : {&out.nodes[0], &out.with}) {
+      if (const auto node = snapshot.find(*ref)) *ref = (*node)->name;
+    }
+    return out;
+  }
+  // With names the group is what the nodes get; else it was how they were found.
+  if (!reassigns(out) && (out.kind == "update" || availability_of(out.kind)))
+    out.host_group.clear();
   out.nodes.clear();
   out.selector.clear();
-  if (out.kind == "update" || out.kind == "drain" || out.kind == "activate") out.host_group.clear();
   for (const std::string& id : plan.targets) {
     const auto it = snapshot.nodes.find(id);
     if (it != snapshot.nodes.end()) out.nodes.push_back(it->second.name);

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "fleet/conditions.h"
 #include "fleet/words.h"
+#include "plan/drift.h"
 
 namespace clusterctl::plan {
 namespace {
@@ -122,7 +123,11 @@ class Steps {
     const Role from = role(node.spec), to = role(spec);
     Json body{{"kind", from == to ? "update" : to == Role::kManager ? "promote" : "demote"}};
     body["host_group"] = spec.host_group;
-    if (!spec.capabilities.empty()) body["capabilities"] = spec.capabilities;
+    if (!spec.capabilities.empty()) {
+      body["capabilities"] = spec.capabilities;
+    } else if (spec.host_group == node.spec.host_group) {  // back to those of the group
+      body["capabilities"] = around_.catalog.capabilities_for(spec.host_group, {});
+    }
     want(from == to ? kUpdate : to == Role::kManager ? kPromote : kDemote, node, std::move(body));
   }
 
@@ -135,12 +140,8 @@ class Steps {
 
   // What was verified there is not what is wanted, or the last attempt to bring it there failed.
   bool outdated(const Node& node, const Target& t) const {
-    const Node& after = out_.after.nodes.at(node.id);
     if (!node.status.applied || t.new_secret || global_secrets_) return true;
-    const fleet::Applied& applied = *node.status.applied;
-    return applied.vars_fingerprint !=
-               vars_fingerprint(out_.after, around_.catalog, after, applied.host_group) ||
-           applied.versions != after.spec.versions ||
+    return !drift_of(out_.after, around_.catalog, out_.after.nodes.at(node.id)).empty() ||
            (node.status.lifecycle == Lifecycle::kMaintenance &&
             fleet::has_condition(node.status, fleet::condition::kFailed));
   }

@@ -265,6 +265,15 @@ void Update::add_batch(const NodeList& batch, bool watched) {
     s.vars.drain_deadline = request_.deadline;
     add(std::move(s));
   }
+  for (const Node* node : batch) {
+    // A change of its role broke off: what belongs to the other one goes.
+    const auto strays = context_.strays(*node, services_after(*node));
+    if (strays.empty()) continue;
+    Stage s = stage("cleanup", {node});
+    s.services[node->id] = strays;
+    s.vars.leaving = {node->name};
+    add(std::move(s));
+  }
   add(stage("site", batch));
   add(stage("verify", batch));
   if (drain.empty()) return;

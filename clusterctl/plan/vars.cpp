@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/digest.h"
+#include "plan/drift.h"
 #include "plan/plan.h"
 
 namespace clusterctl::plan {
@@ -13,8 +14,8 @@ void lay_over(Json& under, const Json& over) {
   for (const auto& [name, value] : over.items()) under[name] = value;
 }
 
-// What the operator set: globals, host group, node, and the versions through the catalog's
-// variables.
+}  // namespace
+
 Json operator_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
                    const fleet::Node& node, std::string_view host_group) {
   Json vars = Json::object();
@@ -27,8 +28,6 @@ Json operator_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& cata
   }
   return vars;
 }
-
-}  // namespace
 
 Json effective_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
                     const fleet::Node& node, std::string_view host_group,
@@ -72,12 +71,18 @@ fleet::Applied applied_after(const fleet::Snapshot& snapshot, const catalog::Cat
   fleet::Applied out;
   out.host_group = node.spec.host_group;
   out.capabilities = node.spec.capabilities;
-  // A change of the availability that waits behind this work is already wanted, and not yet made.
-  out.availability = plan.kind == "commission" ? node.spec.availability : last_availability(node);
+  // A change that waits behind this work is already wanted, and not yet made.
+  const auto part = plan.parts.find(node.id);
+  const bool joins = (part == plan.parts.end() ? plan.kind : part->second) == "commission";
+  out.availability = joins ? node.spec.availability : last_availability(node);
+  if (!joins && node.status.applied) {
+    out.host_group = node.status.applied->host_group;
+    out.capabilities = node.status.applied->capabilities;
+  }
   if (const auto change = plan.changes.find(node.id); change != plan.changes.end()) {
     out.host_group = change->second.host_group;
     out.capabilities = change->second.capabilities;
-    out.availability = change->second.availability;
+    if (joins) out.availability = change->second.availability;
   }
   out.capabilities = catalog.capabilities_for(out.host_group, out.capabilities);
   out.versions = node.spec.versions;
@@ -90,6 +95,11 @@ fleet::Applied applied_after(const fleet::Snapshot& snapshot, const catalog::Cat
       out.services = it->second;
   }
   out.vars_fingerprint = vars_fingerprint(snapshot, catalog, node, out.host_group);
+  out.vars = variable_digests(snapshot, catalog, node, out.host_group);
+  for (const std::string& name : out.services) {
+    if (const catalog::Service* service = catalog.service(name))
+      out.catalog[name] = entry_digest(*service);
+  }
   return out;
 }
 

@@ -22,7 +22,7 @@ def test_a_new_node(daemon):
         assert found.headers["ETag"].strip('"') == str(node["resource_version"])
 
 
-@pytest.mark.parametrize("name", ["", "-n", "n-", "N1", "n_1", "n 1", "a" * 64, "n1\n", "{{ 1 }}", "$(id)", "-oProxyCommand=id", "n/1", "\u00e4", "n1;id"])
+@pytest.mark.parametrize("name", ["", "-n", "n-", "n_1", "n 1", "a" * 64, "n1\n", "{{ 1 }}", "$(id)", "-oProxyCommand=id", "n/1", "\u00e4", "n1;id"])
 def test_names_that_could_mean_something_else_are_refused(daemon, name):
     daemon.send("POST", "/v1/nodes", {"name": name, "spec": {"addr": "192.0.2.1"}}).problem(400)
     assert names(daemon) == []

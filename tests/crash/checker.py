@@ -70,6 +70,13 @@ def untrue_nodes(nodes, installed):
             wanted = set(status["applied"]["services"])
             if not wanted <= there and not unsure:
                 found.append("%s is Allocated without %s" % (name, ", ".join(sorted(wanted - there))))
+            if there - wanted and not unsure:
+                found.append("%s is Allocated as %s and has %s as well" % (name, status["applied"]["host_group"], ", ".join(sorted(there - wanted))))
+            role = "manager" if status["applied"]["host_group"] == "service-master" else "worker"
+            if installed.get(name, {}).get("role", role) != role and not unsure:
+                found.append("%s is Allocated as %s and the scheduler has a %s" % (name, role, installed[name]["role"]))
+            if node["spec"]["host_group"] != status["applied"]["host_group"]:
+                found.append("%s is %s and %s is wanted" % (name, status["applied"]["host_group"], node["spec"]["host_group"]))
         elif status["lifecycle"] in ("Unallocated", "Decommissioned") and there and not unsure:
             found.append("%s is %s and has %s" % (name, status["lifecycle"], ", ".join(sorted(there))))
         elif status["lifecycle"] in ("Cancelled", "Maintenance") and not unsure:

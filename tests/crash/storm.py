@@ -27,8 +27,8 @@ WORKERS = ["w%d" % n for n in range(1, 9)]
 KINDS = {
     "Unallocated": ["commission", "commission", "check"],
     "Decommissioned": ["commission", "commission", "check"],
-    "Allocated": ["decommission", "update", "drain", "activate", "verify"],
-    "Maintenance": ["update", "decommission"],
+    "Allocated": ["decommission", "update", "drain", "activate", "verify", "promote", "demote", "pause"],
+    "Maintenance": ["update", "decommission", "promote", "demote"],
     "Cancelled": ["decommission"],
 }
 GROUPS = {"m": "service-master", "w": "service-worker"}

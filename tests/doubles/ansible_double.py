@@ -105,7 +105,9 @@ class Cluster:
     def join(self, name, addr, role, service):
         def function(nodes):
             node = nodes.setdefault(name, {"services": {}})
-            node.update(addr=addr, role=role)
+            node.update(addr=addr)
+            if service == "swarm" or "role" not in node:  # the scheduler gives the role, the others follow
+                node["role"] = role
             if service not in node["services"]:
                 self.state["joins"] += 1
                 digest = hashlib.sha256(("%s %s %d" % (name, service, self.state["joins"])).encode()).hexdigest()
@@ -129,9 +131,9 @@ class Cluster:
         return {n: node for n, node in sorted(self.state["nodes"].items()) if service in node["services"]}
 
     def managers(self, service):
-        return [n for n, node in self.having(service).items() if node["role"] == "manager"]
+        return [n for n, node in self.having(service).items() if service == "etcd" or node["role"] == "manager"]
 
-    def fact(self, host, service, down, unhealthy, availability="active"):
+    def fact(self, host, service, down, unhealthy, availability="active", role=""):
         here = self.state["nodes"].get(host, {"services": {}})
         out = {"v": 1, "version": SERVICE_VERSIONS.get(service, "1"), "healthy": True, "message": ""}
         if service not in here["services"]:
@@ -144,7 +146,7 @@ class Cluster:
                 out["role"] = "worker" if here["role"] == "worker" else "leader" if host == leader else "manager"
             else:
                 out["role"] = "leader" if host == leader else "member"
-            if here["role"] == "manager":
+            if here["role"] == "manager" or service == "etcd":
                 out["members"] = [
                     {"id": node["services"][service], "name": name, "addr": node["addr"],
                      "role": "member" if service == "etcd" else node["role"], "reachable": name not in down,
@@ -155,6 +157,8 @@ class Cluster:
             out["role"] = "holder" if up and host == up[0] else "backup"
         if service == "swarm" and here.get("availability", "active") != availability:
             out.update(healthy=False, message="availability is %s, %s is wanted" % (here.get("availability", "active"), availability))
+        if service == "swarm" and role and here["role"] != role:
+            out.update(healthy=False, message="the node is a %s, a %s is wanted" % (here["role"], role))
         if (host, service) in unhealthy:
             out.update(healthy=False, message=unhealthy[(host, service)])
         return out

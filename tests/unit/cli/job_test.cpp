@@ -151,6 +151,19 @@ TEST_F(AttachTest, AStageThatIsToldOnceIsEnough) {
                                "base\nconnection lost, reconnecting\n     6s n1: etcd\nNODE"));
 }
 
+TEST_F(AttachTest, AnObservationOfOtherNodesIsNotSilent) {
+  rest.on_stream(
+      "GET /v1/jobs/01job/events?follow=true",
+      sse("", "stage", R"({"name":"observe","run":"a","state":"running","nodes":["m1","m2"]})") +
+          result("a:1", 1, "m1", "etcd") + result("a:2", 2, "m2", "etcd") +
+          result("a:3", 2, "m9", "etcd") +
+          sse("", "stage", R"({"name":"site","run":"b","state":"running","nodes":["n1"]})") +
+          result("b:1", 5, "n1", "base") + sse("", "end", "{}"));
+  EXPECT_EQ(run({"node", "commission", "n1"}), 0);
+  EXPECT_THAT(out(), HasSubstr("observe: 2 nodes\n     0s m1: etcd\n     1s m2: etcd\n"
+                               "site: 1 node\n     4s n1: base\n"));
+}
+
 TEST_F(AttachTest, HostileEventsDoNotCrash) {
   rest.on_stream(
       "GET /v1/jobs/01job/events?follow=true",

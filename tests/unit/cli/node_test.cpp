@@ -241,16 +241,75 @@ TEST_F(CliTest, ConfirmationIsAskedOrRefusedNeverAHang) {
   EXPECT_EQ(rest.body("POST", "/v1/jobs").contains("dry_run"), false);
 }
 
-TEST_F(CliTest, CheckAndVerifyWithoutNamesMeanAll) {
-  rest.on("GET /v1/nodes", fleet({node("n1"), node("n2", "Unallocated")}));
+// The daemon knows which nodes can be meant.
+TEST_F(CliTest, CheckAndVerifyWithoutNamesLeaveTheChoiceToTheDaemon) {
   rest.on("POST /v1/jobs", job(), 202);
   EXPECT_EQ(run({"node", "check", "--detach"}), 0);
-  EXPECT_EQ(rest.body("POST", "/v1/jobs")["nodes"], (Json{"n1", "n2"}));
-  EXPECT_EQ(run({"node", "verify", "--detach"}), 0);
-  EXPECT_EQ(rest.body("POST", "/v1/jobs")["nodes"], (Json{"n1"}));
-  rest.answers["GET /v1/nodes"].clear();
-  rest.on("GET /v1/nodes", fleet({}));
-  EXPECT_EQ(run({"node", "verify"}), 65);
+  EXPECT_EQ(rest.body("POST", "/v1/jobs"), (Json{{"kind", "check"}}));
+  EXPECT_EQ(run({"node", "verify", "-g", "service-worker", "--detach"}), 0);
+  EXPECT_EQ(rest.body("POST", "/v1/jobs"),
+            (Json{{"kind", "verify"}, {"host_group", "service-worker"}}));
+  EXPECT_EQ(run({"node", "check", "-l", "rack=r3", "--detach"}), 0);
+  EXPECT_EQ(rest.body("POST", "/v1/jobs"), (Json{{"kind", "check"}, {"selector", "rack=r3"}}));
+}
+
+TEST_F(CliTest, LabelsOfSeveralNodes) {
+  Json n1 = node("n1"), n2 = node("n2");
+  n1["resource_version"] = 4;
+  n2["resource_version"] = 7;
+  rest.on("GET /v1/nodes?selector=rack%3Dr3", fleet({n1, n2}));
+  rest.on("PATCH /v1/nodes/n1", n1);
+  rest.on("PATCH /v1/nodes/n2", n2);
+  EXPECT_EQ(run({"node", "label", "-l", "rack=r3", "zone=east", "old-"}), 0);
+  EXPECT_EQ(out(), "node n1 labelled\nnode n2 labelled\n");
+  EXPECT_EQ(rest.requests.back().headers.at("If-Match"), "\"7\"") << "as it was selected";
+  EXPECT_EQ(run({"node", "label", "n1", "n2", "zone=east"}), 0);
+  EXPECT_EQ(rest.requests.back().headers.count("If-Match"), 0u);
+  EXPECT_EQ(run({"node", "label", "n1", "--if-match", "4", "zone=east"}), 0);
+  EXPECT_EQ(rest.requests.back().headers.at("If-Match"), "\"4\"");
+  for (const std::vector<std::string>& bad :
+       {std::vector<std::string>{"node", "label", "a=b"},
+        {"node", "label", "n1"},
+        {"node", "label", "-l", "rack=r3", "n1", "a=b"},
+        {"node", "label", "n1", "n2", "--if-match", "4", "a=b"},
+        {"node", "label", "n1", "a=b", "n2"}}) {
+    EXPECT_EQ(run(bad), 64) << testing::PrintToString(bad);
+  }
+}
+
+TEST_F(CliTest, AcceptanceAllocationAndHistory) {
+  rest.on("POST /v1/nodes/n1/accept", node("n1"));
+  EXPECT_EQ(run({"node", "accept", "n1", "-g", "service-worker", "--label", "rack=r3", "--reason",
+                 "new blade"}),
+            0);
+  EXPECT_EQ(rest.body("POST", "/v1/nodes/n1/accept"),
+            Json::parse(
+                R"({"host_group":"service-worker","labels":{"rack":"r3"},"reason":"new blade"})"));
+  rest.on("POST /v1/nodes/n1/forget-hostkey", node("n1"));
+  EXPECT_EQ(run({"node", "forget-hostkey", "n1"}), 0);
+  rest.on("PATCH /v1/nodes/n1", node("n1"));
+  EXPECT_EQ(run({"node", "allocate", "n1", "--as", "spare"}), 0);
+  EXPECT_EQ(rest.body("PATCH", "/v1/nodes/n1"), Json::parse(R"({"spec":{"allocation":"spare"}})"));
+  EXPECT_EQ(run({"node", "allocate", "n1", "--as", "gone"}), 64);
+  rest.on("GET /v1/nodes/n1/history", Json::parse(R"({"node":"n1","history":[
+    {"time":"2026-11-30T10:00:00.000Z","type":"job","message":"verify succeeded","job":"01job","by":"uid:0","reason":""}]})"));
+  EXPECT_EQ(run({"node", "history", "n1"}), 0);
+  EXPECT_EQ(out(),
+            "TIME                 WHAT              BY     JOB    REASON\n"
+            "2026-11-30 10:00:00  verify succeeded  uid:0  01job  -\n");
+}
+
+TEST_F(CliTest, SettingsOfTheCluster) {
+  rest.on("PATCH /v1/cluster", Json::parse(R"({"name":"lab","accept_policy":"manual",
+    "max_unavailable":"10%","drift_policy":"auto","version":3})"));
+  EXPECT_EQ(run({"cluster", "update", "--drift-policy", "auto", "--max-unavailable", "10%",
+                 "--if-match", "2"}),
+            0);
+  EXPECT_EQ(rest.body("PATCH", "/v1/cluster"),
+            Json::parse(R"({"drift_policy":"auto","max_unavailable":"10%"})"));
+  EXPECT_EQ(rest.requests.back().headers.at("If-Match"), "\"2\"");
+  EXPECT_EQ(run({"cluster", "update"}), 64);
+  EXPECT_EQ(run({"cluster", "update", "--drift-policy", "sometimes"}), 64);
 }
 
 TEST_F(CliTest, ALostAnswerIsAskedForWithTheSameKey) {

@@ -31,7 +31,8 @@ Node full_node() {
   n.status.presence = Presence::kDisappeared;
   n.status.last_seen = at(5);
   n.status.applied = Applied{"service-master",      {"ucp-controller"}, Availability::kPause,
-                             {{"docker", "20.10"}}, {"base", "docker"}, "abc"};
+                             {{"docker", "20.10"}}, {"base", "docker"}, "abc",
+                             {{"x", "d1"}},         {{"docker", "d2"}}};
   n.status.services["etcd"] = {"3.4",
                                true,
                                "m",
@@ -180,7 +181,9 @@ TEST(ParseNewNode, NameAndSpecTogether) {
   EXPECT_TRUE(node->acceptance_given);
   EXPECT_FALSE(parse_new_node({{"name", "n1"}, {"spec", {{"addr", "h"}}}})->acceptance_given);
   EXPECT_FALSE(parse_new_node({{"name", "n1"}}));
-  EXPECT_EQ(parse_new_node({{"name", "N1"}, {"spec", {{"addr", "-x"}}}, {"id", "x"}})
+  EXPECT_EQ(parse_new_node({{"name", "N1.Example.COM."}, {"spec", {{"addr", "h"}}}})->name,
+            "n1.example.com");
+  EXPECT_EQ(parse_new_node({{"name", "n_1"}, {"spec", {{"addr", "-x"}}}, {"id", "x"}})
                 .error()
                 .problems.size(),
             3u);
@@ -209,8 +212,8 @@ TEST(Patch, FieldsThatNeedWorkOnACommissionedNode) {
       {"allocation", "retired"},      {"host_group", "service-worker"}, {"capabilities", {"x"}},
       {"availability", "active"},     {"labels", {{"a", "b"}}},         {"vars", {{"x", 1}}},
       {"versions", {{"docker", "1"}}}};
-  const std::set<std::string> need{"acceptance", "availability", "capabilities", "host_group",
-                                   "versions"};
+  const std::set<std::string> need{"acceptance",   "allocation", "availability",
+                                   "capabilities", "host_group", "versions"};
   for (Lifecycle l : {Lifecycle::kProvisioning, Lifecycle::kAllocated, Lifecycle::kMaintenance,
                       Lifecycle::kCancelled}) {
     Node n = full_node();

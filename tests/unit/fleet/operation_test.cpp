@@ -64,7 +64,7 @@ TEST(Operation, VersionsGrowWithWhatTheyCount) {
       {"lifecycle", 0, 1, [](Node& n) { return apply_event(n, Event::kCommission).has_value(); }},
       {"applied", 0, 1,
        [](Node& n) {
-         return set_applied(n, Applied{"g", {}, Availability::kActive, {}, {"base"}, ""});
+         return set_applied(n, Applied{"g", {}, Availability::kActive, {}, {"base"}, "", {}, {}});
        }},
       {"service", 0, 1, [](Node& n) { return record_service(n, "etcd", ServiceStatus{}); }},
       {"condition", 0, 1,
@@ -124,24 +124,58 @@ TEST(Operation, VerifiedMeansNothingIsOwed) {
   EXPECT_EQ(left, (std::vector<std::string>{"HardwareReplaced", "IdentityConflict", "Pending"}));
 }
 
-TEST(Operation, PatchRaisesDriftedOnlyOnVerifiedNodes) {
+TEST(Operation, PatchRefusesWhatNeedsAJobAndWhatIsTaken) {
   FleetBuilder fleet;
   fleet.manager("n1");
   fleet.add("n2");
   const Json body{{"spec", {{"vars", {{"x", 1}}}}}};
   Node n1 = fleet["n1"], n2 = fleet["n2"];
-  EXPECT_TRUE(*patch_node(fleet.snapshot(), n1, body, at(1)));
-  EXPECT_TRUE(has_condition(n1.status, condition::kDrifted));
-  EXPECT_TRUE(*patch_node(fleet.snapshot(), n2, body, at(1)));
-  EXPECT_FALSE(has_condition(n2.status, condition::kDrifted));
-  EXPECT_FALSE(*patch_node(fleet.snapshot(), n2, body, at(1)));
-  EXPECT_EQ(patch_node(fleet.snapshot(), n1, {{"spec", {{"host_group", "service-worker"}}}}, at(1))
-                .error()
-                .reason,
-            "needs_job");
-  EXPECT_EQ(
-      patch_node(fleet.snapshot(), n1, {{"spec", {{"addr", n2.spec.addr}}}}, at(1)).error().reason,
-      "addr_taken");
+  EXPECT_TRUE(*patch_node(fleet.snapshot(), n1, body));
+  EXPECT_TRUE(*patch_node(fleet.snapshot(), n2, body));
+  EXPECT_FALSE(*patch_node(fleet.snapshot(), n2, body));
+  for (const Json& spec : {Json{{"host_group", "service-worker"}}, Json{{"allocation", "spare"}},
+                           Json{{"acceptance", "rejected"}}}) {
+    const auto refused = patch_node(fleet.snapshot(), n1, {{"spec", spec}});
+    ASSERT_FALSE(refused) << spec;
+    EXPECT_EQ(refused.error().reason, "needs_job");
+    EXPECT_TRUE(patch_node(fleet.snapshot(), n2, {{"spec", spec}})) << "not commissioned";
+  }
+  EXPECT_EQ(patch_node(fleet.snapshot(), n1, {{"spec", {{"addr", n2.spec.addr}}}}).error().reason,
+            "addr_taken");
+}
+
+// presence before, after, lifecycle, applied: does it need a verification?
+TEST(Operation, WhoComesBackInServiceNeedsAVerification) {
+  FleetBuilder fleet;
+  using enum Lifecycle;
+  for (const Lifecycle lifecycle :
+       {kUnallocated, kProvisioning, kAllocated, kMaintenance, kCancelled, kDecommissioned}) {
+    for (const Presence before :
+         {Presence::kUnknown, Presence::kDiscovered, Presence::kDisappeared}) {
+      for (const Presence after : {Presence::kDiscovered, Presence::kDisappeared}) {
+        Node n = fleet.manager("n1");
+        n.status.lifecycle = lifecycle;
+        n.status.presence = before;
+        const uint64_t version = n.resource_version;
+        set_presence(n, after, at(5));
+        const bool serves = lifecycle == kAllocated || lifecycle == kMaintenance;
+        const bool wanted =
+            serves && before == Presence::kDisappeared && after == Presence::kDiscovered;
+        EXPECT_EQ(has_condition(n.status, condition::kNeedsVerification), wanted)
+            << word(lifecycle) << " " << word(before) << " " << word(after);
+        EXPECT_EQ(n.resource_version != version, wanted);
+      }
+    }
+  }
+}
+
+TEST(Operation, AnEarlierReasonToVerifyStays) {
+  FleetBuilder fleet;
+  Node n = fleet.worker("n1");
+  set_condition(n, condition::kNeedsVerification, "docker is sick", "job1", at(1));
+  set_presence(n, Presence::kDisappeared, at(2));
+  set_presence(n, Presence::kDiscovered, at(3));
+  EXPECT_EQ(find_condition(n.status, condition::kNeedsVerification)->reason, "docker is sick");
 }
 
 TEST(Selector, MatchesAllTerms) {

@@ -25,7 +25,10 @@ Job example() {
   job.nodes.push_back(node);
   job.roles["id1"] = fleet::Role::kManager;
   job.changes["id1"] = {"service-master", {"ucp-controller"}, fleet::Availability::kDrain};
+  job.changes["id1"].labels = std::map<std::string, std::string>{{"rack", "r1"}};
   job.undo["id1"] = {"", {}, fleet::Availability::kActive};
+  job.undo["id1"].vars = Json{{"a", 1}};
+  job.parts["id1"] = "commission";
   StageStatus stage;
   stage.def.name = "site";
   stage.def.playbook = "site.yml";
@@ -41,9 +44,12 @@ Job example() {
   stage.def.restores = true;
   stage.def.batch = 3;
   stage.def.vars.drain_deadline = 0;
+  stage.def.as_before = true;
+  stage.def.about = {"id2"};
   stage.fences = {"run0"};
   job.stages.push_back(stage);
   job.cleanup = stage.def;
+  job.put_back["id1"] = {stage.def};
   job.problems.push_back({"c", "m", "h", "node1"});
   job.pause = {true, Time(std::chrono::milliseconds(7)), std::chrono::milliseconds(8)};
   job.overrun = {"timeout", "too long", Time(std::chrono::milliseconds(9))};
@@ -72,6 +78,11 @@ TEST(JobRecord, KeepsEverything) {
   EXPECT_EQ(again->stages[0].def.batch, 3);
   EXPECT_EQ(again->stages[0].def.vars.drain_deadline, 0);
   EXPECT_TRUE(again->nodes[0].begun);
+  EXPECT_EQ(again->part_of("id1"), "commission");
+  EXPECT_TRUE(again->put_back.at("id1")[0].as_before);
+  EXPECT_EQ(again->put_back.at("id1")[0].about, (std::vector<std::string>{"id2"}));
+  EXPECT_EQ(again->changes.at("id1"), job.changes.at("id1"));
+  EXPECT_EQ(again->undo.at("id1"), job.undo.at("id1"));
   ASSERT_EQ(again->ledger.size(), 1U);
   EXPECT_EQ(again->ledger[0].state, UndoState::kDone);
 }

@@ -138,7 +138,7 @@ TEST_F(PlanTest, FieldsOfRollingWorkAreCheckedForForm) {
   EXPECT_EQ(codes({{"kind", "drain"}, {"nodes", {"a"}}, {"vars", {{"x", 1}}}}),
             (Codes{"not_for_kind"}));
   EXPECT_EQ(codes({{"kind", "update"}, {"nodes", {"a"}}, {"host_group", "g"}}),
-            (Codes{"not_for_kind"}));
+            (Codes{}));  // the group they get
   for (const Json& bad : {Json(0), Json("0"), Json("101%"), Json("x"), Json("1.5"), Json("-1"),
                           Json("%"), Json(true), Json("5 %")})
     EXPECT_EQ(codes({{"kind", "update"}, {"max_unavailable", bad}}), (Codes{"bad_max_unavailable"}))

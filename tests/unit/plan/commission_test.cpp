@@ -180,13 +180,11 @@ TEST_F(PlanTest, StatesThatCanBeCommissioned) {
   }
 }
 
-TEST_F(PlanTest, ANodeNamedTwiceIsTakenOnce) {
+TEST_F(PlanTest, ANodeNamedTwiceIsRefused) {
   fleet_.manager("m1");
   fleet_.report();
   fleet_.add("n", "service-worker");
-  const Plan p = accepted(commission({"n", "N", fleet_["n"].id}));
-  EXPECT_EQ(names(p.targets), Names{"n"});
-  EXPECT_EQ(p.warnings.size(), 2u);
+  EXPECT_EQ(refused(commission({"n", "N", fleet_["n"].id})), (Codes{"named_twice", "named_twice"}));
 }
 
 TEST_F(PlanTest, OneManagerWithoutVip) {

@@ -1,0 +1,11 @@
+// The noun `cluster` and its commands, one maker for each, for cluster.cpp to put together.
+#pragma once
+
+#include "cli/command.h"
+
+namespace clusterctl::cli {
+
+Noun cluster_noun();
+CommandPtr make_cluster_update();
+
+}  // namespace clusterctl::cli
