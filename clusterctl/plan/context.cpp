@@ -127,7 +127,7 @@ std::vector<std::string> Context::strays(const Node& node,
   return out;
 }
 
-NodeList Context::named(fleet::Problems& problems, std::vector<Problem>& warnings) const {
+NodeList Context::named(fleet::Problems& problems, std::vector<Problem>&) const {
   NodeList out;
   std::set<std::string> seen;
   for (const std::string& name : request_.nodes) {
