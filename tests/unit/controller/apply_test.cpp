@@ -74,7 +74,7 @@ TEST_F(ApplyTest, RevisionsAreBounded) {
   add("n1", "10.0.0.1", "");
   for (size_t i = 0; i < kKeptRevisions + 20; ++i)
     ASSERT_TRUE(c().patch_node("n1", {{"spec", {{"labels", {{"i", std::to_string(i)}}}}}},
-                               std::nullopt, "ann"));
+                               std::nullopt, {"ann"}));
   EXPECT_EQ(c().state()->revisions.size(), kKeptRevisions);
   EXPECT_EQ(keys(kRevisionPrefix).size(), 2 * kKeptRevisions);
   const auto newest = c().state()->revisions.rbegin()->first;
