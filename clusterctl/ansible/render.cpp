@@ -82,11 +82,13 @@ Status check(const RunInput& input) {
       return fail(Code::kInternal, "unknown_peer",
                   fmt::format("{} is no host of this run", one_line(*name)));
   }
-  for (const auto& [what, words] :
-       std::map<std::string, std::vector<std::string>>{{"run id", {input.run_id}},
-                                                       {"service", input.only_services},
-                                                       {"run id of a fence", input.fence_runs},
-                                                       {"cleanup level", {input.cleanup_level}}}) {
+  for (const auto& [what, words] : std::map<std::string, std::vector<std::string>>{
+           {"run id", {input.run_id}},
+           {"order", input.order.empty() ? std::vector<std::string>{}
+                                         : std::vector<std::string>{input.order}},
+           {"service", input.only_services},
+           {"run id of a fence", input.fence_runs},
+           {"cleanup level", {input.cleanup_level}}}) {
     if (auto ok = check_words(what, words); !ok) return ok;
   }
   if (!input.endpoint.empty() && !valid_address(input.endpoint)) {
@@ -114,6 +116,7 @@ Json host_vars(const Host& host, const RunInput& input) {
   out["clusterctl_services"] = host.services;
   out["clusterctl_recorded"] = unsafe_value(Json(host.recorded));
   out["clusterctl_availability"] = availability_word(host.availability);
+  if (host.in_service) out["clusterctl_in_service"] = *host.in_service;
   return out;
 }
 
@@ -129,6 +132,7 @@ Json all_vars(const RunInput& input) {
   if (!input.peer.empty()) out["clusterctl_peer"] = input.peer;
   if (!input.endpoint.empty()) out["clusterctl_endpoint"] = unsafe_text(input.endpoint);
   if (!input.only_services.empty()) out["clusterctl_only_services"] = input.only_services;
+  if (!input.order.empty()) out["clusterctl_order"] = input.order;
   if (input.drain_deadline) out["clusterctl_drain_deadline"] = *input.drain_deadline;
   Json lost = Json::array();
   for (const LostMember& member : input.lost) {

@@ -19,6 +19,7 @@ struct Host {
   std::string host_group;
   fleet::Role role = fleet::Role::kWorker;
   fleet::Availability availability = fleet::Availability::kActive;
+  std::optional<bool> in_service;  // of a handover: may services that move come here?
   std::vector<std::string> services;
   std::map<std::string, std::string> recorded;  // service -> member id
   Json vars = Json::object();                   // merged operator variables, secrets resolved
@@ -38,6 +39,7 @@ struct RunInput {
   std::vector<LostMember> lost;
   std::string cleanup_level = "state";
   std::optional<int> drain_deadline;  // seconds; nullopt: the role's default
+  std::string order;                  // the same for a job and those that go on from it
   std::string pki_dir;
   Json request_vars = Json::object();
   // Daemon settings

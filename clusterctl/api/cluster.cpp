@@ -1,6 +1,7 @@
 // The cluster as a whole.
 #include "api/body.h"
 #include "api/resources.h"
+#include "controller/cluster_views.h"
 #include "controller/views.h"
 
 namespace clusterctl::api {
@@ -53,6 +54,12 @@ void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* n
     auto cluster = c.patch_cluster(*body, *versions);
     if (!cluster) return fail(cluster.error());
     return answer(*cluster, c.catalog());
+  });
+  router.get("/v1/managers", [&c](const Request&) -> Result<Response> {
+    return Response::json(controller::managers_view(*c.state(), c.catalog()));
+  });
+  router.get("/v1/services", [&c](const Request&) -> Result<Response> {
+    return Response::json(controller::services_view(*c.state(), c.catalog()));
   });
   router.get("/v1/inventory", [&c](const Request&) -> Result<Response> {
     return Response::json(

@@ -26,7 +26,8 @@ void add_plan_routes(Router& router, controller::Controller& controller);
 void add_global_routes(Router& router, controller::Controller& controller);
 void add_event_routes(Router& router, controller::Controller& controller);
 void add_meta_routes(Router& router, controller::Controller& controller, About about);
-// GET /v1/status, /v1/cluster, /v1/inventory, /v1/notifications. Null: nobody is notified.
+// GET /v1/status, /v1/cluster, /v1/managers, /v1/services, /v1/inventory, /v1/notifications. Null:
+// nobody is notified.
 void add_cluster_routes(Router& router, controller::Controller& controller,
                         const notify::Notifier* notifier);
 

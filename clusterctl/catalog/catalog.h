@@ -40,6 +40,7 @@ struct Service {
   std::string upgrade = "node";
   bool quorum_members = false;
   std::string disrupts = "nothing";  // "nothing", "service", "node"
+  bool hands_over = false;           // it moves to another node on request (door `handover`)
   bool schedules = false;            // it keeps the availability of nodes (door `availability`)
   std::map<std::string, int> ports;  // variable (or "port/proto" name) -> default port
   std::map<std::string, fleet::Role> port_roles;  // ports that only nodes of this role open

@@ -18,8 +18,8 @@ namespace {
 const std::vector<std::string> kTopKeys{"host_groups", "defaults", "services"};
 const std::vector<std::string> kGroupKeys{"manager", "capabilities", "vars"};
 const std::vector<std::string> kServiceKeys{
-    "on",       "when",   "needs", "needs_when", "version",  "upgrade",  "quorum",
-    "disrupts", "memory", "ports", "forbids",    "observed", "schedules"};
+    "on",       "when",   "needs", "needs_when", "version",  "upgrade",   "quorum",
+    "disrupts", "memory", "ports", "forbids",    "observed", "schedules", "hands_over"};
 
 // A text, or a list of texts.
 Result<std::vector<std::string>> one_or_many(const Json& value, std::string_view key) {
@@ -178,6 +178,9 @@ Result<Service> read_service(const std::string& name, const Json& o) {
   auto schedules = get_bool(o, "schedules");
   if (!schedules) return fail(schedules.error());
   s.schedules = *schedules;
+  auto hands_over = get_bool(o, "hands_over");
+  if (!hands_over) return fail(hands_over.error());
+  s.hands_over = *hands_over;
   if (auto fine = read_choice(o, "upgrade", {"node", "cluster", "cluster-then-workers"}, s.upgrade);
       !fine)
     return fail(fine.error());

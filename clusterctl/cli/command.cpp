@@ -103,6 +103,7 @@ Tree make_tree() {
   tree.nouns.push_back(revision_noun());
   tree.commands.push_back(make_plan());
   tree.commands.push_back(make_apply());
+  tree.nouns.push_back(manager_noun());
   tree.commands.push_back(make_status());
   tree.commands.push_back(make_events());
   tree.commands.push_back(make_version());

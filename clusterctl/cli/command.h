@@ -91,6 +91,8 @@ Noun inventory_noun();
 Noun revision_noun();
 CommandPtr make_plan();
 CommandPtr make_apply();
+Noun manager_noun();
+Noun cluster_noun();
 CommandPtr make_status();
 CommandPtr make_version();
 CommandPtr make_events();

@@ -110,7 +110,7 @@ std::string fish(const Tree& tree) {
                               "label",   "rm",     "confirm-hardware", "move",     "rename",
                               "accept",  "reject", "forget-hostkey",   "allocate", "history",
                               "drain",   "pause",  "activate",         "update",   "promote",
-                              "demote",  "replace"}) {
+                              "demote",  "replace", "maintenance", "reboot"}) {
     out += fmt::format(
         "complete -c clusterctl -n '__clusterctl_path node {}' -a '(clusterctl node ls -q "
         "2>/dev/null)'\n",

@@ -23,7 +23,8 @@ class Events final : public Command {
     details =
         "One line an event: time, type, node, job, message. Types: node.added, node.updated, "
         "node.removed,\n"
-        "node.lifecycle, node.condition, node.presence, node.returned, job.queued, job.started,\n"
+        "node.lifecycle, node.condition, node.maintenance_overdue, node.presence, node.returned,\n"
+        "job.queued, job.started,\n"
         "job.stage, job.ended, globals.updated, daemon.started. With -f and -o json: one JSON "
         "object a line.";
   }

@@ -164,6 +164,8 @@ Noun node_noun() {
                            "promote", "demote", "replace", "decommission"}) {
     noun.commands.push_back(make_node_work(kind));
   }
+  noun.commands.push_back(make_node_maintenance());
+  noun.commands.push_back(make_node_reboot());
   noun.commands.push_back(make_node_label());
   noun.commands.push_back(make_node_accept());
   noun.commands.push_back(make_node_reject());

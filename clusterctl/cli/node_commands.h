@@ -20,6 +20,8 @@ CommandPtr make_node_reject();
 CommandPtr make_node_forget_hostkey();
 CommandPtr make_node_allocate();
 CommandPtr make_node_history();
+CommandPtr make_node_maintenance();  // enter, exit
+CommandPtr make_node_reboot();
 CommandPtr make_node_work(const std::string& kind);  // a kind of job
 
 }  // namespace clusterctl::cli

@@ -52,7 +52,7 @@ std::string details_of(const Json& node) {
       row("Jump", text(ssh, "jump")) +
       row("Status",
           text(status, "lifecycle") + (previous.empty() ? "" : " (was " + previous + ")")) +
-      row("Presence", text(status, "presence")) +
+      row("Maintenance", shown_maintenance(node)) + row("Presence", text(status, "presence")) +
       row("Last seen", short_time(field(status, "last_seen"))) +
       row("Acceptance", text(spec, "acceptance")) + row("Allocation", text(spec, "allocation")) +
       row("Group", shown_group(node)) + row("Role", text(node, "role")) +

@@ -43,6 +43,15 @@ std::string shown_availability(const Json& node) {
                text(spec(node, "availability")));
 }
 
+std::string shown_maintenance(const Json& node) {
+  const Json& stay = status(node, "maintenance");
+  if (!stay.is_object()) return "";
+  const std::string reason = text(stay, "reason"), until = short_time(field(stay, "until"));
+  return (reason.empty() ? "" : reason + ", ") + "for " + text(stay, "owner") + ", since " +
+         short_time(field(stay, "since")) + (until.empty() ? "" : ", until " + until) + ", then " +
+         text(stay, "availability_before");
+}
+
 std::string shown_health(const Json& node) {
   std::vector<std::string> words;
   for (const Json& c : status(node, "conditions")) words.push_back(text(c, "type"));

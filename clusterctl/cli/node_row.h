@@ -12,6 +12,8 @@ std::string shown_group(const Json& node);
 std::string shown_capabilities(const Json& node);
 std::string shown_availability(const Json& node);
 // "healthy", or in one line what is not: conditions, unhealthy services, disappeared.
+// Why, for whom, since and until when it is out of service; "" when nobody asked for it.
+std::string shown_maintenance(const Json& node);
 std::string shown_health(const Json& node);
 // "manager", "manager (leader)", "worker".
 std::string shown_role(const Json& node, const std::string& leader);

@@ -1,18 +1,15 @@
 #include <fmt/format.h>
 
-#include "base/ids.h"
 #include "base/strings.h"
-#include "cli/attach.h"
 #include "cli/node_commands.h"
 #include "cli/plan_view.h"
 #include "cli/session.h"
 #include "cli/text.h"
 #include "cli/vars.h"
+#include "cli/work.h"
 
 namespace clusterctl::cli {
 namespace {
-
-constexpr int kTries = 5;
 
 std::string summary_of(const std::string& kind) {
   if (kind == "check") return "See whether nodes can be commissioned; changes nothing on them";
@@ -172,7 +169,7 @@ class NodeWork final : public Command {
              "leave a node that failed as it is, also its availability");
     }
     if (drain_) max_unavailable_option(o);
-    if (!commission_ && !decommission_ && !schedules_ && !update_) {
+    if (name == "check" || name == "verify") {
       o.value("-g,--host-group", "GROUP", group_,
               name == "check" ? "without names: all nodes of this group; with names: the group "
                                 "they are checked for"
@@ -246,7 +243,7 @@ class NodeWork final : public Command {
         return kExitRefused;
       }
     }
-    return start(session, std::move(*body));
+    return start_job(session, *body, detach_);
   }
 
  private:
@@ -306,27 +303,6 @@ class NodeWork final : public Command {
     return body;
   }
 
-  Result<Json> ask_plan(Session& session, Json body) {
-    body["dry_run"] = true;
-    auto answer = session.call("POST", "/v1/jobs", std::move(body));
-    if (!answer) return answer;
-    return field(*answer, "plan");
-  }
-
-  Result<int> show_plan(Session& session, Json body) {
-    auto plan = ask_plan(session, std::move(body));
-    if (!plan) return fail(plan.error());
-    if (session.structured()) {
-      session.data(*plan);
-    } else if (session.names_only()) {
-      for (const std::string& node : plan_nodes(*plan)) session.line(node);
-    } else {
-      session.terminal.out(plan_text(*plan));
-      session.next("nothing was done; the same without --plan does it");
-    }
-    return kExitOk;
-  }
-
   Result<bool> confirm(Session& session, const Json& body) {
     auto plan = ask_plan(session, body);
     if (!plan) return fail(plan.error());
@@ -341,27 +317,6 @@ class NodeWork final : public Command {
                                                   : fmt::format("{} {} ({})?",
                                                                 update_ ? "Update" : "Commission",
                                                                 count(nodes.size(), "node"), list));
-  }
-
-  // With one key for all tries, so that an answer lost on the way does not start the work twice.
-  Result<int> start(Session& session, Json body) {
-    const std::map<std::string, std::string> headers{{"Idempotency-Key", random_hex(16)}};
-    auto job = session.call("POST", "/v1/jobs", body, headers);
-    for (int i = 1; i < kTries && !job && job.error().reason == "connection_lost"; ++i) {
-      session.timer.sleep(std::chrono::milliseconds{500});
-      job = session.call("POST", "/v1/jobs", body, headers);
-    }
-    if (!job) return fail(job.error());
-    session.warnings(*job);
-    const std::string id = text(*job, "id");
-    if (!detach_) return attach(session, id);
-    if (session.structured()) {
-      session.data(*job);
-    } else {
-      session.line(session.names_only() ? id : fmt::format("job {}: {}", id, text(*job, "title")));
-      session.next(fmt::format("clusterctl job wait {}", id));
-    }
-    return kExitOk;
   }
 
   bool commission_ = false, decommission_ = false, update_ = false, drain_ = false,

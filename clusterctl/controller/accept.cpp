@@ -78,6 +78,11 @@ Result<Accepted> Controller::create_job(const Json& body, const std::string& ini
   if (auto ok = check_types(request->vars, deps_.variables.types, "vars"); !ok)
     return fail(ok.error());
 
+  if (request->until && *request->until <= deps_.clock.now()) {
+    return fail(Code::kInvalid, "until_past",
+                fmt::format("\"until\" has passed: {}", format_time(*request->until)),
+                "give a time that is to come, or how long with \"for\"");
+  }
   const std::string digest = sha256_hex(dump_json(body));
   MutexLock lock(mutex_);
   const auto now = state();

@@ -147,6 +147,9 @@ Accepted Controller::preview(plan::Plan plan, const Origin& origin) const {
 void Controller::take_over(job::Job& job, const Origin& origin, Change& change) const {
   job::Job old = *origin.continues;
   job.continuation.continues = old.id;
+  // A retry does everything anew; what goes on does nothing twice.
+  if (origin.what.resume)
+    job.continuation.order = old.continuation.order.empty() ? old.id : old.continuation.order;
   job.continuation.keeps_secrets = old.continuation.keeps_secrets;
   const auto now = state();
   for (const std::string& name : secret_references(old.request.vars)) {

@@ -219,6 +219,7 @@ class Controller final : public job::Host {
   void end_unstarted(job::Job& job, job::State final_state, Change& change) REQUIRES(mutex_);
   static void forget_job_secrets(job::Job& job, Change& change);
   void expire_secrets() REQUIRES(mutex_);
+  void note_overdue() REQUIRES(mutex_);
 
   Status ask_to_end(const job::Job& job, bool also_what_puts_back = false);
   void check_limits() REQUIRES(mutex_);

@@ -26,6 +26,7 @@ Status apply(fleet::Node& node, const job::NodeChange& change, Time now) {
   if (change.applied && !*change.applied) fleet::clear_applied(node);
   if (change.applied_availability)
     fleet::set_applied_availability(node, *change.applied_availability);
+  if (change.maintenance) fleet::set_maintenance(node, *change.maintenance);
   if (change.hardware) fleet::record_hardware(node, *change.hardware);
   if (change.presence) fleet::set_presence(node, *change.presence, now);
   for (const std::string& type : change.clear_conditions) fleet::clear_condition(node, type);

@@ -81,6 +81,7 @@ void Controller::schedule(std::stop_token stop) {
       check_limits();
       expire_secrets();
       expire_plans();
+      note_overdue();
       settle_flapping();
       if (!dirty_ && ended_.empty()) continue;
       dirty_ = false;

@@ -19,6 +19,8 @@ inline constexpr std::string_view kDrifted = "Drifted";  // what was applied is 
 inline constexpr std::string_view kInterrupted = "Interrupted";  // a job on it broke off
 inline constexpr std::string_view kNotCleaned =
     "NotCleaned";  // left the cluster without cleanup: a tombstone
+inline constexpr std::string_view kMaintenanceOverdue =
+    "MaintenanceOverdue";                                // its maintenance should be over
 inline constexpr std::string_view kPending = "Pending";  // wanted in service, cannot be yet
 }  // namespace condition
 

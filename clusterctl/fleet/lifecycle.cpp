@@ -35,9 +35,10 @@ std::string way_on(const Node& node, Event event) {
       return fmt::format("`clusterctl node decommission {}` first", n);
     case kMaintenance:
       return fmt::format(
-          "`clusterctl node update {0}` goes on, `clusterctl node decommission {0}` takes it out "
-          "of "
-          "service",
+          "`clusterctl node maintenance exit {0}` puts it back into service, `clusterctl node "
+          "update "
+          "{0}` goes on with an update, `clusterctl node decommission {0}` takes it out of the "
+          "cluster",
           n);
     case kCancelled:
       return fmt::format(

@@ -117,13 +117,26 @@ struct Elsewhere {
 };
 
 // type: Dirty, Failed, NeedsVerification, IdentityConflict, HardwareReplaced, Drifted, Interrupted,
-// NotCleaned, Pending.
+// NotCleaned, Pending, MaintenanceOverdue.
 struct Condition {
   std::string type;
   std::string reason;  // one line
   std::string job;     // the job it comes from, or empty
   Time since{};
   bool operator==(const Condition&) const = default;
+};
+
+// A stay out of service that somebody asked for: maintenance-enter, or a reboot while it lasts.
+// Gone when the node is back in service.
+struct Maintenance {
+  std::string kind;    // the kind of job that began it: what ends it
+  std::string reason;  // one line
+  std::string owner;   // who asked, or for whom
+  std::string job;     // the job that began it
+  Time since{};
+  std::optional<Time> until;                    // when it should be over; nothing happens then
+  Availability before = Availability::kActive;  // what the way back gives to the scheduler
+  bool operator==(const Maintenance&) const = default;
 };
 
 struct NodeStatus {
@@ -136,7 +149,8 @@ struct NodeStatus {
   std::optional<Hardware> hardware;
   std::optional<Identity> identity;
   std::optional<Elsewhere> elsewhere;
-  std::vector<Condition> conditions;  // at most one of each type, sorted by type
+  std::vector<Condition> conditions;       // at most one of each type, sorted by type
+  std::optional<Maintenance> maintenance;  // only in Lifecycle::kMaintenance and kCancelled
   // Runs that broke off here and may have left processes: ended before anything else happens there.
   std::vector<std::string> fence_runs;  // sorted, the newest last
   bool operator==(const NodeStatus&) const = default;

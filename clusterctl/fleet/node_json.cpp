@@ -145,6 +145,18 @@ Hardware read_hardware(Reader& r, const Json& o) {
   return h;
 }
 
+Maintenance read_maintenance(Reader& r, const Json& o) {
+  Maintenance m;
+  m.kind = r.text(o, "kind");
+  m.reason = r.text(o, "reason");
+  m.owner = r.text(o, "owner");
+  m.job = r.text(o, "job");
+  m.since = r.time(o, "since").value_or(Time{});
+  m.until = r.time(o, "until");
+  m.before = r.word_of(o, "availability_before", m.before);
+  return m;
+}
+
 Identity read_identity(Reader& r, const Json& o) {
   return {r.text(o, "serial"), r.text(o, "uuid"), r.text(o, "host_key"), r.texts(o, "macs")};
 }
@@ -174,6 +186,8 @@ NodeStatus read_status(Reader& r, const Json& o) {
     s.conditions.push_back({r.text(c, "type"), r.text(c, "reason"), r.text(c, "job"),
                             r.time(c, "since").value_or(Time{})});
   }
+  if (o.contains("maintenance") && !o["maintenance"].is_null())
+    s.maintenance = read_maintenance(r, r.object(o, "maintenance"));
   s.fence_runs = r.texts(o, "fence_runs");
   return s;
 }
@@ -230,6 +244,16 @@ Json to_json(const Applied& a) {
           {"vars_fingerprint", a.vars_fingerprint}};
 }
 
+Json to_json(const Maintenance& m) {
+  return {{"kind", m.kind},
+          {"reason", m.reason},
+          {"owner", m.owner},
+          {"job", m.job},
+          {"since", format_time(m.since)},
+          {"until", time_json(m.until)},
+          {"availability_before", word(m.before)}};
+}
+
 Json to_json(const Condition& c) {
   return {{"type", c.type}, {"reason", c.reason}, {"job", c.job}, {"since", format_time(c.since)}};
 }
@@ -267,6 +291,7 @@ Json to_json(const NodeStatus& s) {
           {"identity", s.identity ? to_json(*s.identity) : Json()},
           {"elsewhere", s.elsewhere ? to_json(*s.elsewhere) : Json()},
           {"conditions", std::move(conditions)},
+          {"maintenance", s.maintenance ? to_json(*s.maintenance) : Json()},
           {"fence_runs", s.fence_runs}};
 }
 

@@ -112,6 +112,12 @@ bool set_applied_availability(Node& node, Availability availability) {
   return bump(node, true);
 }
 
+bool set_maintenance(Node& node, std::optional<Maintenance> maintenance) {
+  if (node.status.maintenance == maintenance) return false;
+  node.status.maintenance = std::move(maintenance);
+  return bump(node, true);
+}
+
 bool clear_applied(Node& node) {
   const bool changed = node.status.applied.has_value() || !node.status.services.empty();
   node.status.applied.reset();

@@ -36,6 +36,8 @@ bool set_applied(Node& node, Applied applied);  // after verify; clears Drifted,
                                                 // Interrupted, NeedsVerification, Dirty, NotCleaned
 // After a change of the availability alone was verified.
 bool set_applied_availability(Node& node, Availability availability);
+// nullopt: it is over.
+bool set_maintenance(Node& node, std::optional<Maintenance> maintenance);
 // The node carries nothing any more: applied and services are forgotten, with their recorded ids.
 bool clear_applied(Node& node);
 // A fact just seen. An unhealthy fact without member_id keeps the recorded one: it is needed to

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 
+#include "fleet/conditions.h"
 #include "fleet/words.h"
 #include "job/causes.h"
 #include "job/rolling.h"
+#include "job/stay.h"
 #include "job/undo.h"
 #include "plan/drift.h"
 #include "plan/plan.h"
@@ -35,6 +37,13 @@ constexpr std::array kKinds{
     KindRow{"promote", Event::kMaintain, Event::kMaintained, Event::kMaintenanceFailed,
             Event::kMaintenanceUntouched, "", true},
     KindRow{"demote", Event::kMaintain, Event::kMaintained, Event::kMaintenanceFailed,
+            Event::kMaintenanceUntouched, "", true},
+    // What these mean for a node is in stay.cpp.
+    KindRow{"maintenance-enter", Event::kMaintain, Event::kMaintain, Event::kMaintenanceUntouched,
+            Event::kMaintenanceUntouched, "", true},
+    KindRow{"maintenance-exit", Event::kMaintain, Event::kMaintained, Event::kMaintenanceFailed,
+            Event::kMaintenanceFailed, "", true},
+    KindRow{"reboot", Event::kMaintain, Event::kMaintained, Event::kMaintenanceFailed,
             Event::kMaintenanceUntouched, "", true},
 };
 
@@ -227,6 +236,7 @@ class Finish {
     const KindRow* kind = row(job_.part_of(n.node));
     const bool done = n.state == OutcomeState::kSucceeded;
     if (plan::availability_of(job_.kind)) return scheduled(n);
+    if (is_stay(job_.kind)) return stay_change(job_, n, fleet_.nodes.at(n.node), now_);
     if (!kind) return observed(n);
     if (!is_rolling(job_)) return done ? success(n, *kind) : failure(n, *kind);
     if (done && fleet_.nodes.at(n.node).status.lifecycle != busy_state(*kind))
@@ -266,7 +276,9 @@ class Finish {
   NodeChange success(const NodeOutcome& n, const KindRow& kind) const {
     NodeChange change;
     change.id = n.node;
-    change.event = kind.success;
+    // What somebody has taken into maintenance stays there, also when it was updated meanwhile.
+    const bool stays = kind.rolling && fleet_.nodes.at(n.node).status.maintenance;
+    if (!stays) change.event = kind.success;
     change.clear_conditions = {"Dirty",      "Failed", "Interrupted", "NeedsVerification",
                                "NotCleaned", "Pending"};
     if (kind.kind != "decommission") {
@@ -276,6 +288,8 @@ class Finish {
     } else {
       change.applied = std::optional<fleet::Applied>();
       change.clear_services = true;
+      change.maintenance = std::optional<fleet::Maintenance>();
+      change.clear_conditions.emplace_back(fleet::condition::kMaintenanceOverdue);
       // Removed through a survivor, never seen again: it must not be trusted when it comes back.
       if (job_.request.force && !cleaned_itself(n.node)) {
         std::erase(change.clear_conditions, "NotCleaned");
@@ -362,11 +376,15 @@ class Finish {
   void add_ledger_marks(const NodeOutcome& n, NodeChange& change) const {
     for (const UndoEntry& e : job_.ledger) {
       if (e.node != n.node || e.state != UndoState::kFailed) continue;
+      const std::string way =
+          is_stay(job_.kind)
+              ? fmt::format("`clusterctl node maintenance enter {0}` and `exit` set it", n.name)
+              : fmt::format("`clusterctl node {} {}` sets it",
+                            e.from == "drain" ? "drain" : "activate", n.name);
       change.set_conditions.push_back(
           {"NeedsVerification",
-           fmt::format("its {} may be {} still and could not be put back to {}: `clusterctl node "
-                       "{} {}` sets it",
-                       e.what, e.to, e.from, e.from == "active" ? "activate" : e.from, n.name),
+           fmt::format("its {} may be {} still and could not be put back to {}: {}", e.what, e.to,
+                       e.from, way),
            job_.id, now_});
     }
   }

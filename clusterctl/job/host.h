@@ -29,9 +29,10 @@ struct NodeChange {
   std::vector<fleet::Condition> set_conditions;
   std::vector<std::string> clear_conditions;
   std::optional<std::optional<fleet::Applied>> applied;
-  std::optional<fleet::Availability> applied_availability;  // of what was applied, this alone
-  std::map<std::string, fleet::ServiceStatus> services;     // added or replaced
-  bool clear_services = false;                              // first
+  std::optional<fleet::Availability> applied_availability;       // of what was applied, this alone
+  std::optional<std::optional<fleet::Maintenance>> maintenance;  // begun, or over
+  std::map<std::string, fleet::ServiceStatus> services;          // added or replaced
+  bool clear_services = false;                                   // first
   std::optional<fleet::Hardware> hardware;
   std::optional<fleet::Presence> presence;
   std::optional<Time> last_seen;

@@ -97,6 +97,7 @@ struct Continuation {
       passed;                  // node id -> planned stages that it has behind it
   bool keeps_secrets = false;  // values of its secret variables are still stored
   bool secrets_gone = false;   // they were, and are no longer: it cannot be gone on with
+  std::string order;           // the first job of the chain; empty: this one
 };
 
 // One change of a node's state in the scheduler, written down before the run that makes it. What is
@@ -115,7 +116,7 @@ std::string_view to_word(UndoState s);
 
 struct UndoEntry {
   std::string node;      // id
-  std::string what;      // "availability"
+  std::string what;      // "availability", "handover"
   std::string from, to;  // words of that matter
   UndoState state = UndoState::kRecorded;
 };

@@ -123,6 +123,7 @@ Json def_json(const plan::Stage& s) {
           {"peers", s.peers},
           {"one_by_one", s.one_by_one},
           {"availability", availability_json(s.availability)},
+          {"in_service", s.in_service ? Json(*s.in_service) : Json()},
           {"restores", s.restores},
           {"batch", s.batch},
           {"as_before", s.as_before},
@@ -141,6 +142,8 @@ plan::Stage def_from(const Json& j) {
   s.vars = vars_from(j.at("vars"));
   // Records of earlier versions have none of these.
   s.restores = j.value("restores", false);
+  if (const Json side = j.value("in_service", Json()); !side.is_null())
+    s.in_service = side.get<bool>();
   s.batch = j.value("batch", 0);
   s.as_before = j.value("as_before", false);
   s.about = j.value("about", std::vector<std::string>());
@@ -221,6 +224,7 @@ Json control_json(const Job& job) {
           {"continuation",
            {{"continues", c.continues},
             {"continued_by", c.continued_by},
+            {"order", c.order},
             {"passed", c.passed},
             {"keeps_secrets", c.keeps_secrets},
             {"secrets_gone", c.secrets_gone}}}};
@@ -234,8 +238,8 @@ void control_from(const Json& j, Job& job) {
   const Json& overrun = j.at("overrun");
   job.overrun = {overrun.at("reason"), overrun.at("error"), time_from(overrun.at("at"))};
   const Json& c = j.at("continuation");
-  job.continuation = {c.at("continues"), c.at("continued_by"), c.at("passed"),
-                      c.at("keeps_secrets"), c.at("secrets_gone")};
+  job.continuation = {c.at("continues"),     c.at("continued_by"), c.at("passed"),
+                      c.at("keeps_secrets"), c.at("secrets_gone"), c.value("order", "")};
 }
 
 Json ledger_json(const std::vector<UndoEntry>& ledger) {

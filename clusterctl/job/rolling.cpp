@@ -7,6 +7,7 @@
 
 #include "job/causes.h"
 #include "job/finish.h"
+#include "job/stay.h"
 #include "plan/plan.h"
 
 namespace clusterctl::job {
@@ -20,7 +21,7 @@ bool has_failed(const NodeOutcome& n) {
 std::vector<std::string> nodes_of(const Job& job, int batch) {
   std::vector<std::string> out;
   for (const StageStatus& s : job.stages) {
-    if (s.def.batch != batch || s.def.name != "site") continue;
+    if (s.def.batch != batch || (s.def.name != "site" && s.def.name != "reboot")) continue;
     for (const std::string& id : s.def.nodes) {
       const NodeOutcome* n = job.outcome(id);
       if (n && !has_failed(*n)) out.push_back(id);
@@ -60,6 +61,12 @@ void split(Job& job, int batch, const std::set<std::string>& first,
   job.stages = std::move(out);
 }
 
+std::string way_on(const Job& job, const NodeOutcome& first) {
+  if (is_stay(job.kind) && !first.hint.empty()) return first.hint;
+  return fmt::format("`clusterctl node {}` with the same nodes goes on when the cause is gone",
+                     plan::command_words(job.kind));
+}
+
 std::optional<Stop> too_many_failures(const Job& job) {
   const auto failed = std::count_if(job.nodes.begin(), job.nodes.end(), has_failed);
   if (failed == 0 || failed < job.request.max_failures) return std::nullopt;
@@ -70,13 +77,7 @@ std::optional<Stop> too_many_failures(const Job& job) {
               : first->stage == "check" ? "check_failed"
                                         : "node_failed",
               cause_line(*first) + (changed ? "" : "; nothing was changed"),
-              !changed ? ""
-              : job.kind == "update"
-                  ? "`clusterctl node update` with the same nodes goes on when the "
-                    "cause is gone"
-                  : fmt::format("`clusterctl job resume {}` goes on when the cause is "
-                                "gone",
-                                job.id)};
+              changed ? way_on(job, *first) : ""};
 }
 
 }  // namespace
@@ -137,7 +138,7 @@ std::vector<std::string> worked_on(const StageStatus& stage) {
 }
 
 std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
-                                    const fleet::Snapshot& fleet) {
+                                    const fleet::Snapshot& fleet, Time now) {
   std::vector<NodeChange> out;
   if (stage.def.batch == 0 || stage.def.name == "observe") return out;
   for (const std::string& id : worked_on(stage)) {
@@ -149,6 +150,7 @@ std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
     out.emplace_back();
     out.back().id = id;
     out.back().event = begin_event(job.part_of(id));
+    if (is_stay(job.kind)) out.back().maintenance = begin_stay(job, node->second, now);
   }
   return out;
 }
@@ -167,12 +169,13 @@ std::vector<NodeChange> finish_batches(Job& job, const fleet::Snapshot& fleet,
                                        const catalog::Catalog& catalog) {
   std::vector<NodeChange> out;
   if (!job.reason.empty()) return out;
+  const std::string_view aim = job.kind == "maintenance-enter" ? "drain" : "verify";
   std::set<int> open;
   for (const StageStatus& s : job.stages) {
     if (!is_final(s.state)) open.insert(s.def.batch);
   }
   for (const StageStatus& s : job.stages) {
-    const bool last = s.def.name == "verify" || is_removal(job, s);
+    const bool last = s.def.name == aim || is_removal(job, s);
     if (s.def.batch == 0 || !last || open.count(s.def.batch)) continue;
     for (const std::string& id : worked_on(s)) {
       NodeOutcome* n = job.outcome(id);

@@ -31,7 +31,7 @@ std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::S
 
 // Targets of `stage` that its start takes into Maintenance; marks them as begun.
 std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
-                                    const fleet::Snapshot& fleet);
+                                    const fleet::Snapshot& fleet, Time now);
 
 // Nodes whose batch is over and went well: back in service, as the verify stage saw them.
 std::vector<NodeChange> finish_batches(Job& job, const fleet::Snapshot& fleet,

@@ -53,6 +53,7 @@ class InputBuilder {
     in.only_services = vars.only_services;
     in.cleanup_level = vars.cleanup_level;
     in.drain_deadline = vars.drain_deadline;
+    in.order = job_.continuation.order.empty() ? job_.id : job_.continuation.order;
     in.fence_runs = stage_.fences;
     for (const plan::Lost& lost : vars.lost) in.lost.push_back({lost.name, lost.addr, lost.ids});
     in.pki_dir = context_.defaults.pki_dir;
@@ -95,6 +96,7 @@ class InputBuilder {
     host.host_group = group_of(node, job_, wanted);
     host.role = role_for(node, job_, context_.catalog, wanted);
     host.availability = availability_during(job_, stage_, node);
+    if (target) host.in_service = stage_.def.in_service;
     if (const auto services = stage_.def.services.find(id); services != stage_.def.services.end()) {
       host.services = services->second;
     }

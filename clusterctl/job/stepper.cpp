@@ -24,7 +24,13 @@ namespace {
 // ledger takes care of. Their failure needs no cleanup.
 bool leaves_nodes_alone(const plan::Stage& stage) {
   return stage.name == "check" || stage.name == "observe" || stage.name == "verify" ||
-         stage.name == "show" || !stage.availability.empty();
+         stage.name == "show" || !stage.availability.empty() || stage.in_service.has_value();
+}
+
+// What the rules for majorities are asked about: work on the nodes, and nodes that leave service.
+bool is_a_change(const Job& job, const plan::Stage& stage) {
+  const bool leaves = job.kind == "maintenance-enter" && stage.name != "observe";
+  return leaves || !leaves_nodes_alone(stage);
 }
 
 // Which nodes a playbook has changed cannot be told: it went through tasks, and not one event of
@@ -163,7 +169,8 @@ Stepper::Next Stepper::prepare(StageStatus& stage) {
   for (const std::string& id : stage.nodes) run_on(id);
   for (const std::string& id : stage.def.about) run_on(id);
   record_changes(job_, stage, *c_.host.fleet());
-  return propose(begin_nodes(job_, stage, *c_.host.fleet())) ? Next::kGoOn : Next::kDetached;
+  return propose(begin_nodes(job_, stage, *c_.host.fleet(), c_.clock.now())) ? Next::kGoOn
+                                                                             : Next::kDetached;
 }
 
 Stepper::Next Stepper::follow(StageStatus& stage, std::stop_token stop) {
@@ -237,7 +244,7 @@ void Stepper::check_quorum(const StageStatus& stage) {
   if (stage.def.name != "observe" || stage.closing) return;
   const bool changes_follow = std::any_of(
       job_.stages.begin(), job_.stages.end(),
-      [](const StageStatus& s) { return !is_final(s.state) && !leaves_nodes_alone(s.def); });
+      [&](const StageStatus& s) { return !is_final(s.state) && is_a_change(job_, s.def); });
   if (!changes_follow) return;
   plan::Plan plan = job_.as_plan();  // of rolling work: what is still to be done of it
   std::erase_if(plan.targets, [&](const std::string& id) {

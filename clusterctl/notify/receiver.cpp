@@ -132,7 +132,8 @@ Result<std::string> read_secret(const Receiver& r) {
 const std::vector<std::string>& event_types() {
   static const std::vector<std::string> kTypes = {
       "job.queued",     "job.started",    "job.ended",     "node.added",   "node.removed",
-      "node.lifecycle", "node.condition", "node.presence", "node.returned"};
+      "node.lifecycle", "node.condition", "node.presence", "node.returned",
+      "node.maintenance_overdue"};
   return kTypes;
 }
 

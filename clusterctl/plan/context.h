@@ -94,9 +94,15 @@ std::vector<Problem> check_joining(const Context& context, const std::vector<Joi
 std::vector<Problem> check_removing(const Context& context, const NodeList& leaving,
                                     bool powered_off, std::map<std::string, QuorumView>& views);
 
-// Each of `managers` stops for a while and comes back, one after the other.
+// Each of `managers` stops for a while and comes back, one after the other, or all of them at the
+// same time. Managers that are in maintenance for another reason may stop at any moment.
 std::vector<Problem> check_disrupting(const Context& context, const NodeList& managers,
-                                      std::map<std::string, QuorumView>& views);
+                                      std::map<std::string, QuorumView>& views,
+                                      bool together = false);
+
+// Nodes in maintenance are left to whoever works on them: every target of `plan` that this kind of
+// job may not touch meanwhile.
+std::vector<Problem> check_maintenance(const Context& context, const Plan& plan);
 
 // A node that carries other services afterwards, maybe with another role.
 struct Reassigned {
@@ -126,5 +132,8 @@ Result<Plan> plan_availability(const Context& context);  // drain, pause, activa
 Result<Plan> plan_update(const Context& context);
 Result<Plan> plan_reassign(const Context& context);  // promote, demote, update of the group
 Result<Plan> plan_replace(const Context& context);
+Result<Plan> plan_maintenance_enter(const Context& context);
+Result<Plan> plan_maintenance_exit(const Context& context);
+Result<Plan> plan_reboot(const Context& context);
 
 }  // namespace clusterctl::plan

@@ -50,7 +50,10 @@ Json to_json(const Plan& plan, const fleet::Snapshot& snapshot) {
           {"warnings", std::move(warnings)}};
 }
 
-static Result<Plan> plan_kind(const Context& context, const Request& request) {
+namespace {
+
+Result<Plan> plan_kind(const Context& context) {
+  const Request& request = context.request();
   if (request.kind == "commission") return plan_commission(context);
   if (request.kind == "decommission") return plan_decommission(context);
   if (request.kind == "check") return plan_check(context);
@@ -60,15 +63,24 @@ static Result<Plan> plan_kind(const Context& context, const Request& request) {
   if (reassigns(request)) return plan_reassign(context);
   if (request.kind == "update") return plan_update(context);
   if (request.kind == "replace") return plan_replace(context);
+  if (request.kind == "maintenance-enter") return plan_maintenance_enter(context);
+  if (request.kind == "maintenance-exit") return plan_maintenance_exit(context);
+  if (request.kind == "reboot") return plan_reboot(context);
   return fail(Code::kInvalid, "unknown_kind",
               fmt::format("{} is not a kind of job", fleet::shown(request.kind)),
               "one of: " + join(kKinds, ", "));
 }
 
+}  // namespace
+
 Result<Plan> make_plan(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
                        const Request& request) {
-  auto plan = plan_kind(Context(snapshot, catalog, request), request);
+  const Context context(snapshot, catalog, request);
+  auto plan = plan_kind(context);
   if (!plan) return plan;
+  fleet::Problems problems;
+  for (Problem& p : check_maintenance(context, *plan)) problems.add(Code::kConflict, std::move(p));
+  if (!problems.empty()) return problems.refuse("nothing is done");
   if (auto ok = check_identity(snapshot, request, *plan); !ok) return fail(ok.error());
   return plan;
 }

@@ -44,13 +44,18 @@ struct Request {
   std::optional<int> deadline;  // drain, update: seconds a drain may take; else the role's default
   std::string with;             // replace: the node that takes the place of the named one
   bool take_vars = false;       // replace: it gets the other one's variables as well
+  // maintenance-enter, reboot: why and for whom; maintenance-enter: when it should be over.
+  std::string reason, owner;
+  std::optional<Time> until;
+  std::optional<std::chrono::seconds> lasts;  // the same, counted from when it begins
 };
 Result<Request> parse_request(const Json& body);
 Json to_json(const Request& request);
 
 inline const std::vector<std::string> kKinds{"commission", "decommission", "check",    "verify",
                                              "observe",    "drain",        "activate", "update",
-                                             "pause",      "promote",      "demote",   "replace"};
+                                             "pause",      "promote",      "demote",   "replace",
+    "maintenance-enter", "maintenance-exit", "reboot"};
 // Kinds that only set the scheduler's availability, and to what.
 inline std::optional<fleet::Availability> availability_of(std::string_view kind) {
   if (kind == "drain") return fleet::Availability::kDrain;
@@ -86,8 +91,9 @@ struct RunVars {
 };
 
 struct Stage {
-  std::string name;      // "check", "observe", "site", "verify", "cleanup", "forget",
-                         // "drain", "activate", "restore", "undo", "step-down", "put-back"
+  std::string name;      // "check", "observe", "site", "verify", "cleanup", "forget", "drain",
+                         // "activate", "restore", "undo", "step-down", "put-back", "pause",
+                         // "handover", "reboot", "takeback", "return"
   std::string playbook;  // "site.yml"
   std::vector<std::string> nodes;  // target ids, in the order of work
   std::vector<std::string> peers;  // ids of commissioned managers that go along as data
@@ -98,6 +104,8 @@ struct Stage {
   // What the run makes the scheduler's availability of its targets, by node id: done through a
   // manager, so the targets themselves need not answer.
   std::map<std::string, fleet::Availability> availability;
+  // A handover: may services that move by themselves (catalog `hands_over`) come to its targets?
+  std::optional<bool> in_service;
   bool restores = false;  // it puts back what the job's undo ledger holds
   int batch = 0;  // rolling work: stages of one number belong together; before each number a gate
   // Its targets stand with the role and group that were last verified, not with the wanted ones.
@@ -174,6 +182,16 @@ Stage availability_stage(const fleet::Snapshot& snapshot, const catalog::Catalog
                          const std::string& name,
                          const std::map<std::string, fleet::Availability>& availability,
                          const std::set<std::string>& not_through = {});
+
+// The services of these nodes (ids) that move by themselves go to other nodes, or may come back.
+Stage handover_stage(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
+                     const std::string& name, const std::set<std::string>& nodes, bool in_service);
+
+// What a node gets back when its stay out of service is over.
+fleet::Availability availability_before(const fleet::Node& node);
+
+// "maintenance enter" for "maintenance-enter": the kind as the command line says it.
+std::string command_words(std::string_view kind);
 
 // What the scheduler was last known to have for this node: verified, else wanted.
 fleet::Availability last_availability(const fleet::Node& node);

@@ -171,14 +171,24 @@ std::vector<Problem> check_removing(const Context& context, const NodeList& leav
 }
 
 std::vector<Problem> check_disrupting(const Context& context, const NodeList& managers,
-                                      std::map<std::string, QuorumView>& views) {
+                                      std::map<std::string, QuorumView>& views, bool together) {
   std::vector<Problem> problems;
+  const auto out_as_well = [&](const Node& node) {
+    NodeList out;
+    for (const auto& [id, other] : context.snapshot().nodes) {
+      const bool listed = std::find(managers.begin(), managers.end(), &other) != managers.end();
+      if (id != node.id && (listed ? together : other.status.maintenance.has_value()))
+        out.push_back(&other);
+    }
+    return out;
+  };
   for (const fleet::View& view : context.views()) {
     for (const Node* node : managers) {
       const fleet::SeenMember* member = view.of(node->id);
       // One that does not answer now takes nothing away while it is worked on.
       if (!member || !member->reachable) continue;
       Walk walk(context, view, problems);
+      walk.mark_dead(out_as_well(*node));
       walk.take(Step::kDisrupt, *node);
       const Count now = view.count();
       views[view.service] = {now.total, now.reachable, now.total, now.tolerates()};
@@ -239,10 +249,11 @@ Status recheck_quorum(const fleet::Snapshot& snapshot, const catalog::Catalog& c
   const bool moves = reassigns(request);
   if (moves) {
     problems = check_reassigning(context, moves_of(snapshot, catalog, plan), views);
-  } else if (plan.kind == "update") {
+  } else if (plan.kind == "update" || plan.kind == "reboot") {
     problems = check_disrupting(context, targets, views);
   }
   if (plan.kind == "replace") problems = quorum_problems(make_plan(snapshot, catalog, request));
+  if (plan.kind == "maintenance-enter") problems = check_disrupting(context, targets, views, true);
   if (plan.kind == "commission") problems = check_joining(context, joining, services, views);
   if (plan.kind == "decommission")
     problems = check_removing(context, targets,

@@ -22,7 +22,8 @@ const std::vector<std::string> kKeys{"kind",         "nodes",           "host_gr
                                      "if_busy",      "dry_run",         "timeout",
                                      "max_failures", "max_unavailable", "deadline",
                                      "drain",        "silence_timeout", "controller_host",
-                                     "with",         "take_vars"};
+                                     "with",         "take_vars",
+                                     "reason", "owner", "until", "for"};
 const std::vector<std::string> kLevels{"membership", "state", "packages", "images"};
 constexpr size_t kMaxNodes = 10000;
 
@@ -45,16 +46,41 @@ void not_for(fleet::Problems& problems, const Request& r, bool given, std::strin
                        std::string(hint), ""});
 }
 
+bool is_stay(const std::string& kind) {
+  return kind == "maintenance-enter" || kind == "maintenance-exit" || kind == "reboot";
+}
+
+void check_stay(fleet::Problems& problems, const Request& r) {
+  const bool enters = r.kind == "maintenance-enter" || r.kind == "reboot";
+  not_for(problems, r, !enters && !r.reason.empty(), "reason",
+          "it says why nodes go into maintenance");
+  not_for(problems, r, !enters && !r.owner.empty(), "owner",
+          "it says for whom nodes go into maintenance");
+  not_for(problems, r, r.kind != "maintenance-enter" && (r.until || r.lasts),
+          r.until ? "until" : "for", "it is when maintenance should be over");
+  not_for(problems, r, is_stay(r.kind) && r.keep_on_failure, "keep_on_failure",
+          "what failed is put back, or stays in maintenance");
+  not_for(problems, r, is_stay(r.kind) && !r.vars.empty() && r.kind != "reboot", "vars",
+          "nothing is converged");
+  if (r.until && r.lasts) {
+    problems.add(Code::kInvalid,
+                 Problem{"until_and_for", "\"until\" and \"for\" exclude each other",
+                         "give the end, or how long", ""});
+  }
+}
+
 void check_rolling(fleet::Problems& problems, const Request& r) {
-  const bool drains = r.kind == "drain" || r.kind == "update";
+  const bool enters = r.kind == "maintenance-enter" || r.kind == "reboot";
+  const bool drains = r.kind == "drain" || r.kind == "update" || enters;
   const bool sets = availability_of(r.kind).has_value();
   not_for(problems, r, !drains && !r.max_unavailable.empty(), "max_unavailable",
-          "it belongs to update and drain");
+          "it belongs to update, drain, maintenance-enter and reboot");
   not_for(problems, r, r.kind != "update" && r.max_failures != 1, "max_failures",
           "it belongs to update");
   not_for(problems, r, r.kind != "update" && r.drain != "auto", "drain", "it belongs to update");
   not_for(problems, r, !drains && r.deadline, "deadline", "it is how long a drain may take");
-  not_for(problems, r, sets && !r.host_group.empty() && !r.nodes.empty(), "host_group",
+  not_for(problems, r, (sets || is_stay(r.kind)) && !r.host_group.empty() && !r.nodes.empty(),
+          "host_group",
           "nodes are named; `clusterctl node update NAME --host-group=GROUP` changes the group");
   not_for(problems, r, sets && !r.vars.empty(), "vars",
           "it only changes the availability in the scheduler");
@@ -91,6 +117,7 @@ void check_fit(fleet::Problems& problems, const Request& r) {
   not_for(problems, r, !commission && r.controller_host, "controller_host",
           "only commission puts a machine into service");
   check_rolling(problems, r);
+  check_stay(problems, r);
   if (r.powered_off && !r.force) {
     problems.add(
         Code::kInvalid,
@@ -169,6 +196,37 @@ void read_rolling(fleet::Problems& problems, const Json& body, Request& r) {
   }
 }
 
+// One line for people: why, and for whom.
+std::string read_line(fleet::Problems& problems, const Json& body, const char* key,
+                      size_t longest) {
+  std::string text = problems.take(get_string(body, key));
+  const bool plain =
+      valid_utf8(text) &&
+      std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (plain && text.size() <= longest) return trim(text);
+  problems.add(
+      Code::kInvalid,
+      Problem{fmt::format("bad_{}", key), fmt::format("\"{}\" is not one line of text", key),
+              fmt::format("at most {} bytes, no control characters", longest), ""});
+  return "";
+}
+
+void read_stay(fleet::Problems& problems, const Json& body, Request& r) {
+  r.reason = read_line(problems, body, "reason", 500);
+  r.owner = read_line(problems, body, "owner", 100);
+  r.lasts = read_duration(problems, body, "for");
+  const std::string until = problems.take(get_string(body, "until"));
+  if (until.empty()) return;
+  const auto time = parse_time(until);
+  if (time) {
+    r.until = *time;
+  } else {
+    problems.add(Code::kInvalid,
+                 Problem{"bad_until", fmt::format("\"until\" is {}", fleet::shown(until)),
+                         "a time like 2026-11-30T22:00:00Z", ""});
+  }
+}
+
 }  // namespace
 
 Result<Request> parse_request(const Json& body) {
@@ -222,6 +280,7 @@ Result<Request> parse_request(const Json& body) {
   read_rolling(problems, body, r);
   r.with = problems.take(get_string(body, "with"));
   r.take_vars = problems.take(get_bool(body, "take_vars"));
+  read_stay(problems, body, r);
   if (problems.empty()) check_fit(problems, r);
   if (!problems.empty()) return problems.refuse("the request is refused");
   return r;
@@ -251,6 +310,10 @@ Json to_json(const Request& r) {
   if (r.deadline) out["deadline"] = *r.deadline;
   if (!r.with.empty()) out["with"] = r.with;
   if (r.take_vars) out["take_vars"] = true;
+  if (!r.reason.empty()) out["reason"] = r.reason;
+  if (!r.owner.empty()) out["owner"] = r.owner;
+  if (r.until) out["until"] = format_time(*r.until);
+  if (r.lasts) out["for"] = r.lasts->count();
   return out;
 }
 
@@ -268,6 +331,8 @@ Request pinned(const Request& request, const Plan& plan, const fleet::Snapshot& 
     out.host_group.clear();
   out.nodes.clear();
   out.selector.clear();
+  if (out.kind == "update" || out.kind == "drain" || out.kind == "activate" || is_stay(out.kind))
+    out.host_group.clear();
   for (const std::string& id : plan.targets) {
     const auto it = snapshot.nodes.find(id);
     if (it != snapshot.nodes.end()) out.nodes.push_back(it->second.name);

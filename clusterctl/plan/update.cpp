@@ -80,6 +80,12 @@ void Update::find_targets() {
         request_.host_group.empty() ||
         (node->status.applied && node->status.applied->host_group == request_.host_group);
     if (!can_be_updated(*node) || !in_group) continue;
+    if (node->status.maintenance) {
+      plan_.warnings.push_back(
+          {"left_out", fmt::format("{} is in maintenance and left out", node->name),
+           fmt::format("`clusterctl node maintenance exit {}`", node->name), node->name});
+      continue;
+    }
     if (node->status.presence == fleet::Presence::kDisappeared) {
       plan_.warnings.push_back(
           {"left_out", fmt::format("{} does not answer and is left out", node->name),

@@ -79,7 +79,7 @@ def untrue_nodes(nodes, installed):
                 found.append("%s is %s and %s is wanted" % (name, status["applied"]["host_group"], node["spec"]["host_group"]))
         elif status["lifecycle"] in ("Unallocated", "Decommissioned") and there and not unsure:
             found.append("%s is %s and has %s" % (name, status["lifecycle"], ", ".join(sorted(there))))
-        elif status["lifecycle"] in ("Cancelled", "Maintenance") and not unsure:
+        elif status["lifecycle"] in ("Cancelled", "Maintenance") and not unsure and not status["maintenance"]:
             found.append("%s is %s and does not say why" % (name, status["lifecycle"]))
     return found
 
@@ -94,6 +94,8 @@ def untrue_availability(nodes, installed):
         if {c["type"] for c in status["conditions"]} & {"NeedsVerification"}:
             continue
         words = (installed[name].get("availability", "active"), status["applied"]["availability"], node["spec"]["availability"])
+        if status["maintenance"]:  # what is wanted is what it gets back
+            words = words[:2]
         if len(set(words)) > 1:
             found.append("%s: the scheduler has %s, applied is %s, wanted is %s" % ((name,) + words))
     return found

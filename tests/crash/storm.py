@@ -27,8 +27,8 @@ WORKERS = ["w%d" % n for n in range(1, 9)]
 KINDS = {
     "Unallocated": ["commission", "commission", "check"],
     "Decommissioned": ["commission", "commission", "check"],
-    "Allocated": ["decommission", "update", "drain", "activate", "verify", "promote", "demote", "pause"],
-    "Maintenance": ["update", "decommission", "promote", "demote"],
+    "Allocated": ["decommission", "update", "drain", "activate", "verify", "promote", "demote", "pause", "maintenance-enter", "reboot"],
+    "Maintenance": ["update", "decommission", "promote", "demote", "maintenance-exit", "maintenance-exit", "reboot"],
     "Cancelled": ["decommission"],
 }
 GROUPS = {"m": "service-master", "w": "service-worker"}
@@ -183,7 +183,7 @@ class Storm:
                 marks = {c["type"] for c in self.daemon.node(name)["status"]["conditions"]}
                 if lifecycle == "Allocated" and not marks & {"Failed", "Interrupted", "NeedsVerification"}:
                     break
-                kind = {"Allocated": "update" if attempt else "verify", "Maintenance": "update", "Cancelled": "decommission"}.get(
+                kind = {"Allocated": "update" if attempt else "verify", "Maintenance": "maintenance-exit" if attempt % 2 == 0 else "update", "Cancelled": "decommission"}.get(
                     lifecycle, "commission")
                 group = {"host_group": GROUPS[name[0]]} if kind == "commission" else {}
                 more = dict(group, allow_outage=True, max_unavailable="100%") if kind == "update" else group

@@ -102,6 +102,32 @@ class Cluster:
             return before != wanted
         return self.change(function)
 
+    def stand(self, name, aside, down):
+        """True when that was a change. Nobody may step aside who has nobody to hand over to, unless alone."""
+        def function(nodes):
+            if name not in nodes:
+                raise ValueError("ucarp is not set up")
+            managers = [n for n, node in nodes.items() if "ucarp" in node["services"] and n != name]
+            if aside and managers and not [n for n in managers if n not in down and not nodes[n].get("aside")]:
+                raise ValueError("the address 192.0.2.100 was not handed over within 30 s: nobody answers for it")
+            before = nodes[name].get("aside", False)
+            nodes[name]["aside"] = aside
+            return before != aside
+        return self.change(function)
+
+    def reboot(self, name, order):
+        def function(nodes):
+            node = nodes.get(name)
+            if node is None:
+                raise ValueError("not installed")
+            if order and node.get("order") == order:
+                return False
+            node["order"] = order
+            node["boots"] = node.get("boots", 1) + 1
+            self.state.setdefault("reboot_log", []).append([name, node.get("availability", "active"), node.get("aside", False)])
+            return True
+        return self.change(function)
+
     def join(self, name, addr, role, service):
         def function(nodes):
             node = nodes.setdefault(name, {"services": {}})
@@ -154,7 +180,8 @@ class Cluster:
                 if len(up) * 2 <= len(self.managers(service)):
                     out.update(healthy=False, message="%s has lost its quorum" % service)
         elif service == "ucarp":
-            out["role"] = "holder" if up and host == up[0] else "backup"
+            taking_part = [n for n in up if not self.state["nodes"][n].get("aside")] or up
+            out["role"] = "holder" if taking_part and host == taking_part[0] else "backup"
         if service == "swarm" and here.get("availability", "active") != availability:
             out.update(healthy=False, message="availability is %s, %s is wanted" % (here.get("availability", "active"), availability))
         if service == "swarm" and role and here["role"] != role:
@@ -271,4 +298,4 @@ class Orders:
 
     def about(self, name):
         """{(host, service): text} of orders like fail-host:HOST:SERVICE:TEXT."""
-        return {(w[0], w[1]): ":".join(w[2:]) or "the double was told so" for w in self.all(name)}
+        return {(w[0], w[1] if len(w) > 1 else ""): ":".join(w[2:]) or "the double was told so" for w in self.all(name)}

@@ -11,7 +11,7 @@ import yaml
 TOP = pathlib.Path(__file__).resolve().parents[2]
 DOORS = ("check", "main", "upgrade", "verify", "cleanup", "forget")
 ROLES = sorted(path for path in (TOP / "roles").iterdir() if path.is_dir())
-PLAYBOOKS = ("site", "check", "verify", "observe", "cleanup", "forget", "show", "availability")
+PLAYBOOKS = ("site", "check", "verify", "observe", "cleanup", "forget", "show", "availability", "handover", "reboot")
 FORBIDDEN = {"serial", "run_once", "throttle", "tags", "import_role", "ansible.builtin.import_role"}
 
 
@@ -53,6 +53,13 @@ def test_what_schedules_has_the_door_availability():
     assert named
     assert [role.name for role in ROLES if (role / "tasks" / "availability.yml").exists()] == sorted(named)
     assert all("availability" in specs(TOP / "roles" / name) for name in named)
+
+
+def test_what_hands_over_has_the_door_handover():
+    services = read(TOP / "playbooks" / "catalog.yml")["services"]
+    named = [name for name, service in services.items() if service.get("hands_over")]
+    assert named
+    assert [role.name for role in ROLES if (role / "tasks" / "handover.yml").exists()] == sorted(named)
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda r: r.name)

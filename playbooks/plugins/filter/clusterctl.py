@@ -18,7 +18,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.ab
 CATALOG = os.path.join(TOP, "playbooks", "catalog.yml")
 SERVICE_KEYS = {
     "on", "when", "needs", "needs_when", "version", "upgrade", "quorum", "disrupts", "memory", "ports", "forbids", "observed",
-    "schedules",
+    "schedules", "hands_over",
 }
 _cache = {}
 
@@ -148,6 +148,12 @@ def clusterctl_schedulers(services, catalog=None):
     return [name for name in services if entries.get(name, {}).get("schedules")]
 
 
+def clusterctl_handing_over(services, catalog=None):
+    """The services that move to another node on request."""
+    entries = (catalog or read_catalog())["services"]
+    return [name for name in services if entries.get(name, {}).get("hands_over")]
+
+
 def clusterctl_select(services, only=None):
     """The services of a host, narrowed to `clusterctl_only_services` when that is set."""
     return [name for name in services if is_empty(only) or name in only]
@@ -274,6 +280,7 @@ class FilterModule(object):
             "clusterctl_observed": clusterctl_observed,
             "clusterctl_in_turn": clusterctl_in_turn,
             "clusterctl_schedulers": clusterctl_schedulers,
+            "clusterctl_handing_over": clusterctl_handing_over,
             "clusterctl_select": clusterctl_select,
             "clusterctl_peer_for": clusterctl_peer_for,
             "clusterctl_turns": clusterctl_turns,

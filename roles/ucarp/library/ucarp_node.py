@@ -11,9 +11,10 @@ short_description: Check, verify and release the cluster's virtual address on a 
 description:
   - C(check) looks for what would be in the way (address taken, outside the subnet, a node's address, group id in use). Changes nothing.
   - C(verify) says whether this node holds the address or stands by, and whether exactly one machine answers for it. Changes nothing.
+  - C(step_aside) lets another node have the address and keeps this one out of the way, over reboots; C(take_part) ends that.
   - C(release) removes the address and everything that was written while the service ran. The units must be stopped already.
 options:
-  operation: {type: str, required: true, choices: [check, verify, release]}
+  operation: {type: str, required: true, choices: [check, verify, step_aside, take_part, release]}
   vip: {type: str, required: true, description: The virtual address.}
   address: {type: str, default: "", description: The node's own address or host name.}
   interface: {type: str, default: "", description: "The interface. Empty is the one that carries O(address)."}
@@ -23,6 +24,8 @@ options:
   managers: {type: list, elements: str, default: [], description: Names of the nodes that may hold the address already.}
   wait: {type: int, default: 15, description: Seconds that C(verify) waits until the state is settled.}
   listen: {type: float, default: 1.5, description: Seconds to wait for answers on the network.}
+  alone: {type: bool, default: false, description: There is no other node that could hold the address.}
+  ports: {type: list, elements: int, default: [], description: TCP ports that must accept connections at the address after C(step_aside).}
   keep: {type: bool, default: false, description: Keep what was written while the service ran.}
 author: [clusterctl]
 """
@@ -43,6 +46,7 @@ from ansible.module_utils.common.text.converters import to_native, to_text
 
 RUN = "/run/clusterctl-ucarp"
 ARMED = "/var/lib/clusterctl-node/ucarp-armed.json"
+ASIDE = "/var/lib/clusterctl-node/ucarp-aside"
 CONFIG = "/etc/clusterctl-ucarp/config.json"
 UNITS = ("clusterctl-ucarp.service", "clusterctl-ucarp-watchdog.service")
 INTERFACE = re.compile(r"^[A-Za-z0-9_.@:-]{1,15}$")
@@ -249,6 +253,77 @@ class Node(object):
             return "several machines answer for the address: %s" % ", ".join(macs)
         return ""
 
+    # -- step aside, take part --
+
+    def step_aside(self):
+        self.stand(True)
+        if self.p["alone"]:
+            return {}
+        wrong = self.settle(self.not_handed_over)
+        if not wrong:
+            return {}
+        self.stand(False)
+        raise Problem("", "the address %s was not handed over within %d s: %s" % (self.p["vip"], self.p["wait"], wrong), "")
+
+    def take_part(self):
+        self.stand(False)
+        wrong = self.settle(lambda: self.wrong({}))
+        if wrong:
+            raise Problem("", wrong, "")
+        return {}
+
+    def settle(self, look):
+        until = time.time() + self.p["wait"]
+        while True:
+            try:
+                wrong = look()
+            except Problem as problem:
+                wrong = to_native(problem)
+            if not wrong or time.time() >= until:
+                return wrong
+            time.sleep(0.5)
+
+    def stand(self, aside):
+        """The priority is given to ucarp when it starts; a holder that ends gives the address away at once."""
+        if aside != os.path.exists(ASIDE):
+            if aside:
+                if not os.path.isdir(os.path.dirname(ASIDE)):
+                    os.makedirs(os.path.dirname(ASIDE))
+                with open(ASIDE, "w") as handle:
+                    handle.flush()
+                    os.fsync(handle.fileno())
+            else:
+                os.unlink(ASIDE)
+            self.changes.append("stepped aside" if aside else "takes part again")
+        if self.skewed() == aside or (aside and self.p["alone"]):
+            return
+        code, _out, error = self.module.run_command(["systemctl", "restart", UNITS[0]])
+        if code != 0:
+            raise Problem("", "restarting %s: %s" % (UNITS[0], error.strip()), "")
+
+    def skewed(self):
+        """ucarp was started to stand aside."""
+        pid = self.unit(UNITS[0]).get("MainPID", "0")
+        given = [word for word in read("/proc/%s/cmdline" % pid).split("\0") if word.startswith("--advskew=")]
+        try:
+            return bool(given) and int(given[0].split("=")[1]) >= int(json.loads(read(CONFIG) or "{}").get("skew_demoted", 240))
+        except ValueError:
+            return False
+
+    def not_handed_over(self):
+        vip, have = self.p["vip"], self.links()
+        if read(RUN + "/held") or any(a[0] == vip for name in have for a in have[name]):
+            return "this node still holds it"
+        macs = ask(self.place(have), [vip], self.p["listen"])[0][vip]
+        if len(macs) != 1:
+            return "%s for it" % ("several machines answer" if macs else "nobody answers")
+        for port in self.p["ports"]:
+            try:
+                socket.create_connection((vip, port), 3).close()
+            except (socket.error, socket.timeout) as error:
+                return "its new holder does not accept connections to port %d (%s)" % (port, error)
+        return ""
+
     # -- release --
 
     def release(self):
@@ -268,7 +343,7 @@ class Node(object):
                         raise Problem("", "removing %s from %s: %s" % (address, name, error.strip()), "")
                     self.changes.append("removed %s from %s" % (address, name))
         if not self.p["keep"]:
-            for path in (RUN, ARMED):
+            for path in (RUN, ARMED, ASIDE):
                 if os.path.isdir(path):
                     shutil.rmtree(path)
                 elif os.path.exists(path):
@@ -295,7 +370,7 @@ class Node(object):
 
 def main():
     module = AnsibleModule(argument_spec=dict(
-        operation=dict(type="str", required=True, choices=["check", "verify", "release"]),
+        operation=dict(type="str", required=True, choices=["check", "verify", "step_aside", "take_part", "release"]),
         vip=dict(type="str", required=True),
         address=dict(type="str", default=""),
         interface=dict(type="str", default=""),
@@ -305,6 +380,8 @@ def main():
         managers=dict(type="list", elements="str", default=[]),
         wait=dict(type="int", default=15),
         listen=dict(type="float", default=1.5),
+        alone=dict(type="bool", default=False),
+        ports=dict(type="list", elements="int", default=[]),
         keep=dict(type="bool", default=False),
     ))
     node = Node(module)

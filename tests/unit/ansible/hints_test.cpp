@@ -71,6 +71,13 @@ std::vector<Row> reaching() {
       {"name_lookup_failed", u,
        ssh("ssh: Could not resolve hostname node1: Temporary failure in name resolution"), "",
        kNone, "Temporary failure in name resolution"},
+      {"no_return", u,
+       "did not come back within 15 minutes of its reboot: ssh: connect to host 10.0.0.1 port 22: "
+       "Connection refused",
+       "", kNone, "did not come back within 15 minutes of its reboot"},
+      {"no_handover", Kind::kTask,
+       "the address 10.0.0.100 was not handed over within 30 s: nobody answers for it", "", kNone,
+       "was not handed over within 30 s"},
       {"ssh_refused", u, ssh("ssh: connect to host 10.0.0.1 port 22: Connection refused"), "",
        kNone, "port 22: Connection refused"},
       {"ssh_timeout", u, ssh("ssh: connect to host 10.0.0.1 port 22: Connection timed out"), "",

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "controller/fixture.h"
+#include "fakes/mortal_store.h"
 
 namespace clusterctl::controller {
 namespace {
@@ -12,40 +13,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Loses its power at a commit: that one and all later ones fail until it is mended.
-class MortalStore final : public store::Store {
- public:
-  explicit MortalStore(std::unique_ptr<store::Store> inner) : inner_(std::move(inner)) {}
-  Result<std::vector<store::Record>> load(std::string_view prefix) override {
-    return inner_->load(prefix);
-  }
-  Result<uint64_t> commit(const std::vector<store::Operation>& batch) override {
-    if (left_ >= 0 && left_-- == 0) {
-      left_ = 0;
-      dead_ = true;
-      return fail(Code::kUnavailable, "no_space", "the store is dead");
-    }
-    return inner_->commit(batch);
-  }
-  void die_after(int commits) { left_ = commits; }
-  void mend() {
-    left_ = -1;
-    dead_ = false;
-  }
-  bool dead() const { return dead_; }
-
- private:
-  std::unique_ptr<store::Store> inner_;
-  std::atomic<int> left_{-1};
-  std::atomic<bool> dead_{false};
-};
-
 class RollingTest : public ControllerTest {
  public:
   RollingTest() {
     controller_->stop();
     controller_.reset();
-    auto mortal = std::make_unique<MortalStore>(std::move(store_));
+    auto mortal = std::make_unique<fakes::MortalStore>(std::move(store_));
     mortal_ = mortal.get();
     store_ = std::move(mortal);
     start();
@@ -127,7 +100,7 @@ class RollingTest : public ControllerTest {
     EXPECT_GT(point, 5) << "there were points to fail at";
   }
 
-  MortalStore* mortal_ = nullptr;
+  fakes::MortalStore* mortal_ = nullptr;
 };
 
 TEST_F(RollingTest, ADrainIsWantedThenApplied) {

@@ -48,6 +48,8 @@ class FakeRuns final : public run::Runs {
   // they start, whatever becomes of them. Read it while nothing runs.
   std::map<std::string, std::string> scheduler;
 
+  std::map<std::string, bool> aside;  // set by runs of handover.yml, likewise
+
   // Everything that runs now is dead, without a result.
   void power_cut() {
     MutexLock lock(mutex_);
@@ -129,6 +131,7 @@ class FakeRuns final : public run::Runs {
     cancelled.clear();
     phases_.clear();
     scheduler.clear();
+    aside.clear();
     starts = 0;
   }
 
@@ -164,10 +167,18 @@ class FakeRuns final : public run::Runs {
     phases_[id] = phase;
   }
   void note_scheduler(const run::RunSpec& spec) {
+    if (spec.playbook == "handover.yml") note_handover(spec);
     if (spec.playbook != "site.yml" && spec.playbook != "availability.yml") return;
     const Json inventory = Json::parse(spec.files.inventory);
     for (const std::string& host : hosts_of(inventory, "clusterctl_targets"))
       scheduler[host] = availability_of(inventory, host);
+  }
+  void note_handover(const run::RunSpec& spec) {
+    const Json inventory = Json::parse(spec.files.inventory);
+    for (const std::string& host : hosts_of(inventory, "clusterctl_targets")) {
+      const Json& hosts = inventory.at("all").at("children").at("clusterctl_targets").at("hosts");
+      aside[host] = !hosts.at(host).at("clusterctl_in_service").get<bool>();
+    }
   }
   bool was_cancelled(const std::string& id) const {
     MutexLock lock(mutex_);

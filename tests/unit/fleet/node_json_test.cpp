@@ -48,6 +48,8 @@ Node full_node() {
   n.status.identity = Identity{"S0", "u", "ssh-ed25519 AAAA", {"00:25:b5:00:00:01"}};
   n.status.elsewhere = Elsewhere{"10.0.0.77", "other", at(7)};
   n.status.conditions = {{"Dirty", "left", "job1", at(3)}, {"Failed", "x", "job2", at(4)}};
+  n.status.maintenance = Maintenance{"maintenance-enter", "new memory", "ann", "job3", at(6), at(7),
+                                     Availability::kPause};
   n.status.fence_runs = {"run1", "run2"};
   return n;
 }

@@ -43,6 +43,7 @@ Job example() {
   stage.def.availability["id1"] = fleet::Availability::kDrain;
   stage.def.restores = true;
   stage.def.batch = 3;
+  stage.def.in_service = false;
   stage.def.vars.drain_deadline = 0;
   stage.def.as_before = true;
   stage.def.about = {"id2"};
@@ -53,7 +54,7 @@ Job example() {
   job.problems.push_back({"c", "m", "h", "node1"});
   job.pause = {true, Time(std::chrono::milliseconds(7)), std::chrono::milliseconds(8)};
   job.overrun = {"timeout", "too long", Time(std::chrono::milliseconds(9))};
-  job.continuation = {"01old", "01new", {{"id1", {"check", "site"}}}, true, true};
+  job.continuation = {"01old", "01new", {{"id1", {"check", "site"}}}, true, true, "01first"};
   job.request.kind = "commission";
   job.request.timeout = std::chrono::seconds(90);
   job.ledger.push_back({"id1", "availability", "active", "drain", UndoState::kDone});
@@ -76,6 +77,8 @@ TEST(JobRecord, KeepsEverything) {
   EXPECT_EQ(again->request.timeout, job.request.timeout);
   EXPECT_EQ(again->stages[0].def.availability.at("id1"), fleet::Availability::kDrain);
   EXPECT_EQ(again->stages[0].def.batch, 3);
+  EXPECT_EQ(again->stages[0].def.in_service, false);
+  EXPECT_EQ(again->continuation.order, "01first");
   EXPECT_EQ(again->stages[0].def.vars.drain_deadline, 0);
   EXPECT_TRUE(again->nodes[0].begun);
   EXPECT_EQ(again->part_of("id1"), "commission");
@@ -99,7 +102,7 @@ TEST(JobRecord, OfAnOlderDaemonCanBeRead) {
 TEST(JobRecord, OneOfAnEarlierVersionHasNoLedger) {
   Json record = to_record(example());
   record.erase("ledger");
-  for (const char* key : {"availability", "restores", "batch"})
+  for (const char* key : {"availability", "restores", "batch", "in_service"})
     record["stages"][0]["def"].erase(key);
   record["stages"][0]["def"]["vars"].erase("drain_deadline");
   record["nodes"][0].erase("begun");

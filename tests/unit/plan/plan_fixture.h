@@ -22,7 +22,7 @@ services:
   base: {on: all, memory: 256M}
   docker: {on: all, needs: [base], version: docker_version, memory: 256M, disrupts: node}
   etcd: {on: {role: manager}, needs: [base], version: etcd_version, quorum: members, memory: 256M, ports: {etcd_client_port: 2379, etcd_peer_port: 2380}}
-  ucarp: {on: {role: manager}, when: service_vip, needs: [base]}
+  ucarp: {on: {role: manager}, when: service_vip, needs: [base], hands_over: true}
   swarm: {on: all, when: {scheduler_provider: swarm-mode}, needs: [docker], quorum: members, schedules: true, memory: 128M, ports: {swarm_port: 2377}}
   dtr: {on: {capability: [dtr-controller, dtr-replica]}, needs: [docker], forbids: {service: etcd}}
 )",
@@ -82,7 +82,9 @@ class PlanTest : public testing::Test {
   std::string stages(const Plan& p) {
     std::string out;
     for (const Stage& s : p.stages) {
-      EXPECT_EQ(s.playbook, s.availability.empty() ? s.name + ".yml" : "availability.yml");
+      EXPECT_EQ(s.playbook, s.in_service             ? "handover.yml"
+                            : s.availability.empty() ? s.name + ".yml"
+                                                     : "availability.yml");
       out += (out.empty() ? "" : "; ") + s.name;
       for (size_t i = 0; i < s.nodes.size(); ++i) out += (i ? "," : " ") + names(s.nodes)[i];
     }
