@@ -106,11 +106,11 @@ std::string fish(const Tree& tree) {
                          fish_word(word));
     }
   }
-  for (const char* command : {"inspect", "check",  "commission",       "verify",   "decommission",
-                              "label",   "rm",     "confirm-hardware", "move",     "rename",
-                              "accept",  "reject", "forget-hostkey",   "allocate", "history",
-                              "drain",   "pause",  "activate",         "update",   "promote",
-                              "demote",  "replace", "maintenance", "reboot"}) {
+  for (const char* command : {"inspect", "check",   "commission",       "verify",   "decommission",
+                              "label",   "rm",      "confirm-hardware", "move",     "rename",
+                              "accept",  "reject",  "forget-hostkey",   "allocate", "history",
+                              "drain",   "pause",   "activate",         "update",   "promote",
+                              "demote",  "replace", "maintenance",      "reboot"}) {
     out += fmt::format(
         "complete -c clusterctl -n '__clusterctl_path node {}' -a '(clusterctl node ls -q "
         "2>/dev/null)'\n",

@@ -165,6 +165,11 @@ class Steps {
                               it->second.job, it->second.kind),
                   fmt::format("clusterctl job wait {}, then apply again", it->second.job));
     }
+    if (node.status.maintenance && rank != kDecommission) {
+      return warn(
+          "left_out", node, "is in maintenance and left out",
+          fmt::format("`clusterctl node maintenance exit {}`, then apply again", node.name));
+    }
     Group& group = groups_[{rank, dump_json(body) + (removes ? "-" : "")}];
     group.body = std::move(body);
     group.names.push_back(node.name);

@@ -103,6 +103,38 @@ def test_changed_variables_update_their_node_and_no_other(daemon):
     assert daemon.cli("plan", "-f", write(daemon, changed)).returncode == 0
 
 
+def test_a_name_is_found_in_any_spelling(daemon):
+    apply(daemon, write(daemon, FOUR))
+    for spelling in ("W1.", "w1.example.com"):
+        document = json.loads(json.dumps(FOUR))
+        workers = document["all"]["children"]["service-worker"]["hosts"]
+        workers[spelling] = workers.pop("w1")
+        assert daemon.cli("plan", "-f", write(daemon, document)).returncode == 0, spelling
+
+
+def test_what_differs_is_marked_until_it_is_applied(daemon):
+    apply(daemon, write(daemon, FOUR))
+    changed = write(daemon, with_worker("w1", "192.0.2.4", mtu=9000))
+    apply(daemon, changed, "--records-only")
+    drifted = {n["name"]: [c["reason"] for c in n["status"]["conditions"] if c["type"] == "Drifted"] for n in daemon.get("/v1/nodes").ok()["nodes"]}
+    assert "mtu" in drifted.pop("w1")[0] and not any(drifted.values())
+    apply(daemon, changed)
+    assert daemon.node("w1")["status"]["conditions"] == []
+
+
+def test_another_group_is_a_promotion_and_a_demotion(daemon):
+    apply(daemon, write(daemon, FOUR))
+    up = json.loads(json.dumps(FOUR))
+    children = up["all"]["children"]
+    children["service-master"]["hosts"].update(children["service-worker"].pop("hosts"))
+    for document, kind, group in ((up, "promote", "service-master"), (FOUR, "demote", "service-worker")):
+        path = write(daemon, document)
+        assert [s["kind"] for s in plan(daemon, "-f", path)["steps"]] == [kind]
+        apply(daemon, path)
+        assert daemon.node("w1")["status"]["applied"]["host_group"] == daemon.node("w1")["spec"]["host_group"] == group
+        assert "nothing to do" in apply(daemon, path).stdout
+
+
 def test_availability_follows_the_file(daemon):
     apply(daemon, write(daemon, with_worker("w2", "192.0.2.5")))
     drained = with_worker("w2", "192.0.2.5", clusterctl_availability="drain")
@@ -151,7 +183,9 @@ REFUSED = [
     ("label", lambda d: d["all"]["children"]["service-worker"]["hosts"]["w1"].update(clusterctl_labels={"a b": "c"}), None),
     ("capability", lambda d: d["all"]["children"]["service-worker"]["hosts"]["w1"].update(clusterctl_capabilities=["A B"]), None),
     ("version", lambda d: d["all"]["children"]["service-worker"]["hosts"]["w1"].update(clusterctl_versions={"docker": "20.10 x"}), None),
-    ("variable", lambda d: d["all"]["children"]["service-worker"]["hosts"]["w1"].update(ansible_become_password="x"), None)]
+    ("variable", lambda d: d["all"]["children"]["service-worker"]["hosts"]["w1"].update(ansible_become_password="x"), None),
+    ("type", lambda d: d["all"]["children"]["service-worker"]["hosts"]["w1"].update(docker_version=20.1), None),
+    ("spelling", lambda d: d["all"]["children"]["service-worker"]["hosts"].update({"w1.example.com": {"ansible_host": "192.0.2.9"}}), None)]
 
 
 @pytest.mark.parametrize("name", [entry[0] for entry in REFUSED])
@@ -391,7 +425,8 @@ def test_a_removed_node_comes_back_with_its_revision(daemon):
 def test_small_commands_plan_and_change_nothing(fleet):
     before, seq = records(fleet), last_event(fleet)
     for arguments, word in ((("node", "add", "n9", "--addr", "192.0.2.90"), "+ n9"), (("node", "rm", "w1"), "- w1"), (("node", "label", "w1", "rack=r3"), "labels.rack"),
-                            (("node", "reject", "w1"), "acceptance"), (("global", "set", "x=1", "service_vip-"), "service_vip"),
+                            (("node", "reject", "w1"), "acceptance"), (("node", "allocate", "w1", "--as", "spare"), "allocation"),
+                            (("node", "accept", "w1", "--label", "zone=east"), "labels.zone"), (("node", "move", "w1", "192.0.2.91"), "addr"), (("global", "set", "x=1", "service_vip-"), "service_vip"),
                             (("global", "set", "--replace", "y=1"), "service_vip")):
         done = fleet.cli(*arguments, "--plan")
         assert done.returncode == 0 and word in done.stdout, (arguments, done.stdout, done.stderr)
