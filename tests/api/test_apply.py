@@ -56,7 +56,7 @@ def events_since(daemon, seq):
     return daemon.get("/v1/events?since=%d&limit=10000" % seq).ok()["events"]
 
 
-FOUR = hosts(service_master={"m1": {"ansible_host": "192.0.2.1"}, "m2": {"ansible_host": "192.0.2.2"}, "m3": {"ansible_host": "192.0.2.3"}},
+FOUR = hosts(service_master={"m1": {"ansible_host": "192.0.2.1"}, "m2": {"ansible_host": "192.0.2.62"}, "m3": {"ansible_host": "192.0.2.3"}},
              service_worker={"w1": {"ansible_host": "192.0.2.4", "mtu": 1500}})
 FOUR["all"]["vars"] = {"service_vip": "192.0.2.100"}
 
@@ -74,7 +74,7 @@ def test_a_directory_is_made_true_and_a_second_time_there_is_nothing_to_do(daemo
     write(daemon, {"all": {"children": {"service-master": {"hosts": {"m[1:3]": None}}, "service-worker": {"hosts": {"w1": None}}}}}, "fleet/inventory/hosts.yml")
     write(daemon, {"service_vip": "192.0.2.100"}, "fleet/group_vars/all.yml")
     for i, name in enumerate(("m1", "m2", "m3", "w1")):
-        write(daemon, {"ansible_host": "192.0.2.%d" % (i + 1), "own": name}, "fleet/host_vars/%s.yml" % name)
+        write(daemon, {"ansible_host": "192.0.2.%d" % (i + 61), "own": name}, "fleet/host_vars/%s.yml" % name)
     path = str(daemon.directory / "fleet")
 
     seen = plan(daemon, "-f", path)
