@@ -1,5 +1,7 @@
 #include "controller/wishes.h"
 
+#include <array>
+
 #include "fleet/operation.h"
 
 namespace clusterctl::controller {
@@ -11,37 +13,88 @@ const job::Job& newest(const job::Job& stored, const Change& change) {
   return it == change.jobs.end() ? stored : it->second;
 }
 
-const job::Job* next_wish(const State& now, const job::Job& job, const std::string& node_id,
-                          const Change& change) {
-  for (auto it = now.jobs.upper_bound(job.id); it != now.jobs.end(); ++it) {
-    const job::Job& later = newest(*it->second, change);
-    if (!job::is_final(later.state) && later.undo.count(node_id) != 0) return &later;
-  }
-  return nullptr;
-}
-
-// A later job that did not touch these fields only carries them along: they go back with the wish
-// that had set them.
-bool carries_group(const job::Job& later, const std::string& node_id) {
-  const auto wish = later.changes.find(node_id);
-  const auto before = later.undo.find(node_id);
-  return wish != later.changes.end() && before != later.undo.end() &&
-         wish->second.host_group == before->second.host_group &&
-         wish->second.capabilities == before->second.capabilities;
-}
-
 fleet::Node node_now(const State& now, const std::string& node_id, const Change& change) {
   const auto changed = change.nodes.find(node_id);
   return changed == change.nodes.end() ? now.fleet->nodes.at(node_id) : changed->second;
 }
 
-// The same without labels and variables, which only one job at a time sets.
-bool same_wish(plan::SpecChange a, plan::SpecChange b) {
-  for (plan::SpecChange* c : {&a, &b}) {
-    c->labels.reset();
-    c->vars.reset();
+// What a wish is about: taken back each for itself, because jobs on one node may want different
+// things of it.
+struct Field {
+  bool (*same)(const plan::SpecChange& a, const plan::SpecChange& b);
+  void (*copy)(plan::SpecChange& to, const plan::SpecChange& from);
+  bool (*applied)(const fleet::Applied& applied, const plan::SpecChange& wish);
+};
+
+constexpr std::array kFields{
+    Field{[](const auto& a, const auto& b) {
+            return a.host_group == b.host_group && a.capabilities == b.capabilities;
+          },
+          [](auto& to, const auto& from) {
+            to.host_group = from.host_group;
+            to.capabilities = from.capabilities;
+          },
+          [](const auto& applied, const auto& wish) {
+            return applied.host_group == wish.host_group &&
+                   (wish.capabilities.empty() || applied.capabilities == wish.capabilities);
+          }},
+    Field{[](const auto& a, const auto& b) { return a.availability == b.availability; },
+          [](auto& to, const auto& from) { to.availability = from.availability; },
+          [](const auto& applied, const auto& wish) {
+            return applied.availability == wish.availability;
+          }},
+    Field{[](const auto& a, const auto& b) { return a.labels == b.labels; },
+          [](auto& to, const auto& from) { to.labels = from.labels; },
+          [](const auto&, const auto&) { return false; }},
+    Field{[](const auto& a, const auto& b) { return a.vars == b.vars; },
+          [](auto& to, const auto& from) { to.vars = from.vars; },
+          [](const auto&, const auto&) { return false; }},
+};
+
+plan::SpecChange present_wish(const fleet::Node& node) {
+  plan::SpecChange out = plan::wish_of(node);
+  out.labels = node.spec.labels;
+  out.vars = node.spec.vars;
+  return out;
+}
+
+// Later jobs found what this one wanted: they get to know what was there before. True: one of them
+// wants something of its own, which stays.
+bool tell_later_jobs(const State& now, const job::Job& job, const std::string& node_id,
+                     const Field& field, Change& change) {
+  const plan::SpecChange& wish = job.changes.at(node_id);
+  for (auto it = now.jobs.upper_bound(job.id); it != now.jobs.end(); ++it) {
+    const job::Job& later = newest(*it->second, change);
+    const auto found = later.undo.find(node_id);
+    if (job::is_final(later.state) || found == later.undo.end() || !later.changes.count(node_id) ||
+        !field.same(found->second, wish))
+      continue;
+    job::Job told = later;
+    const bool carries = field.same(told.changes[node_id], told.undo[node_id]);
+    field.copy(told.undo[node_id], job.undo.at(node_id));
+    if (carries) field.copy(told.changes[node_id], job.undo.at(node_id));
+    ++told.resource_version;
+    change.jobs[told.id] = std::move(told);
+    if (!carries) return true;
   }
-  return a == b;
+  return false;
+}
+
+void take_back(const State& now, const job::Job& job, const std::string& node_id,
+               const Field& field, Change& change) {
+  const plan::SpecChange& wish = job.changes.at(node_id);
+  const plan::SpecChange& before = job.undo.at(node_id);
+  if (field.same(wish, before) || tell_later_jobs(now, job, node_id, field, change)) return;
+  fleet::Node node = node_now(now, node_id, change);
+  plan::SpecChange present = present_wish(node);
+  if (!field.same(present, wish)) return;
+  // Another job has made it true meanwhile.
+  const auto& applied = now.fleet->nodes.at(node_id).status.applied;
+  if (applied && field.applied(*applied, wish)) return;
+  field.copy(present, before);
+  fleet::NodeSpec spec = node.spec;
+  set_wish(spec, present);
+  if (fleet::set_spec(node, std::move(spec))) change.nodes[node_id] = std::move(node);
 }
 
 }  // namespace
@@ -56,30 +109,9 @@ void set_wish(fleet::NodeSpec& spec, const plan::SpecChange& wish) {
 
 void take_back_wish(const State& now, const job::Job& job, const std::string& node_id,
                     Change& change) {
-  const auto wish = job.changes.find(node_id);
-  const auto before = job.undo.find(node_id);
-  const auto stored = now.fleet->nodes.find(node_id);
-  if (wish == job.changes.end() || before == job.undo.end() || stored == now.fleet->nodes.end())
+  if (!job.changes.count(node_id) || !job.undo.count(node_id) || !now.fleet->nodes.count(node_id))
     return;
-  if (const job::Job* later = next_wish(now, job, node_id, change)) {
-    job::Job told = *later;
-    if (carries_group(told, node_id) && wish->second.host_group != before->second.host_group) {
-      fleet::Node node = node_now(now, node_id, change);
-      fleet::NodeSpec spec = node.spec;
-      spec.host_group = told.changes[node_id].host_group = before->second.host_group;
-      spec.capabilities = told.changes[node_id].capabilities = before->second.capabilities;
-      if (fleet::set_spec(node, std::move(spec))) change.nodes[node_id] = std::move(node);
-    }
-    told.undo[node_id] = before->second;
-    ++told.resource_version;
-    change.jobs[told.id] = std::move(told);
-    return;
-  }
-  fleet::Node node = node_now(now, node_id, change);
-  if (!same_wish(plan::wish_of(node), wish->second)) return;
-  fleet::NodeSpec spec = node.spec;
-  set_wish(spec, before->second);
-  if (fleet::set_spec(node, std::move(spec))) change.nodes[node_id] = std::move(node);
+  for (const Field& field : kFields) take_back(now, job, node_id, field, change);
 }
 
 }  // namespace clusterctl::controller

@@ -46,7 +46,9 @@ def test_the_checker_sees_what_it_is_there_to_see():
     succeeded = {"id": "j1", "stages": [{"name": "site", "state": "succeeded", "run": "r1"}]}
     assert checker.untrue_jobs([succeeded], [call("r2")]) == ["job j1: stage site succeeded without having run"]
     assert checker.broken_sequence([1, 2, 4]) == ["event 4 follows event 2"]
-    node = {"name": "n1", "status": {"lifecycle": "Allocated", "conditions": [], "applied": {"services": ["base", "etcd"]}}}
+    node = {"name": "n1", "spec": {"host_group": "service-master"},
+            "status": {"lifecycle": "Allocated", "conditions": [], "maintenance": None,
+                       "applied": {"services": ["base", "etcd"], "host_group": "service-master"}}}
     assert checker.untrue_nodes([node], {"n1": {"services": {"base": ""}}}) == ["n1 is Allocated without etcd"]
     node["status"].update(lifecycle="Unallocated", applied=None)
     assert checker.untrue_nodes([node], {"n1": {"services": {"base": ""}}}) == ["n1 is Unallocated and has base"]

@@ -165,7 +165,7 @@ def test_a_target_that_is_off_is_drained_through_a_manager(cluster):
 def test_refusals_of_a_drain(fleet):
     problem = fleet.send("POST", "/v1/jobs", {"kind": "drain", "nodes": ["w1"]}).problem(409, "transition")
     assert "clusterctl node commission w1" in problem["hint"]
-    for arguments in (["drain"], ["activate"], ["drain", "w1", "--deadline", "soon"], ["update", "w1", "-g", "service-worker", "--yes"],
+    for arguments in (["drain"], ["activate"], ["drain", "w1", "--deadline", "soon"],
                       ["update", "w1", "--drain", "--no-drain"]):
         done = fleet.cli("node", *arguments)
         assert done.returncode == 64 and done.stderr.startswith("error: "), (arguments, done)

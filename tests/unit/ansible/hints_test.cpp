@@ -75,6 +75,8 @@ std::vector<Row> reaching() {
        "did not come back within 15 minutes of its reboot: ssh: connect to host 10.0.0.1 port 22: "
        "Connection refused",
        "", kNone, "did not come back within 15 minutes of its reboot"},
+      {"drain_blocked", Kind::kTask, "not drained after 5 s: web has 1 of 2 tasks there", "", kNone,
+       "not drained after 5 s"},
       {"no_handover", Kind::kTask,
        "the address 10.0.0.100 was not handed over within 30 s: nobody answers for it", "", kNone,
        "was not handed over within 30 s"},

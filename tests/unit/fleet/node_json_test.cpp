@@ -229,10 +229,11 @@ TEST(Patch, FieldsThatNeedWorkOnACommissionedNode) {
       if (fine) continue;
       EXPECT_EQ(fine.error().code, Code::kConflict);
       EXPECT_EQ(fine.error().reason, "needs_job");
-      const bool scheduled = field == "availability";
-      EXPECT_NE(fine.error().hint.find(scheduled ? "clusterctl node activate n1"
-                                                 : "clusterctl node decommission n1"),
-                std::string::npos);
+      const bool updated = field == "host_group" || field == "capabilities";
+      const std::string verb = field == "availability" ? "activate"
+                               : updated               ? "update"
+                                                       : "decommission";
+      EXPECT_NE(fine.error().hint.find("clusterctl node " + verb + " n1"), std::string::npos);
     }
   }
 }

@@ -121,7 +121,8 @@ TEST(Operation, VerifiedMeansNothingIsOwed) {
   set_applied(n, Applied{});
   std::vector<std::string> left;
   for (const Condition& c : n.status.conditions) left.push_back(c.type);
-  EXPECT_EQ(left, (std::vector<std::string>{"HardwareReplaced", "IdentityConflict", "Pending"}));
+  EXPECT_EQ(left, (std::vector<std::string>{"HardwareReplaced", "IdentityConflict",
+                                            "MaintenanceOverdue", "Pending"}));
 }
 
 TEST(Operation, PatchRefusesWhatNeedsAJobAndWhatIsTaken) {
@@ -130,18 +131,19 @@ TEST(Operation, PatchRefusesWhatNeedsAJobAndWhatIsTaken) {
   fleet.add("n2");
   const Json body{{"spec", {{"vars", {{"x", 1}}}}}};
   Node n1 = fleet["n1"], n2 = fleet["n2"];
-  EXPECT_TRUE(*patch_node(fleet.snapshot(), n1, body));
-  EXPECT_TRUE(*patch_node(fleet.snapshot(), n2, body));
-  EXPECT_FALSE(*patch_node(fleet.snapshot(), n2, body));
+  EXPECT_TRUE(*patch_node(fleet.snapshot(), n1, body, at(2)));
+  EXPECT_TRUE(*patch_node(fleet.snapshot(), n2, body, at(2)));
+  EXPECT_FALSE(*patch_node(fleet.snapshot(), n2, body, at(2)));
   for (const Json& spec : {Json{{"host_group", "service-worker"}}, Json{{"allocation", "spare"}},
                            Json{{"acceptance", "rejected"}}}) {
-    const auto refused = patch_node(fleet.snapshot(), n1, {{"spec", spec}});
+    const auto refused = patch_node(fleet.snapshot(), n1, {{"spec", spec}}, at(2));
     ASSERT_FALSE(refused) << spec;
     EXPECT_EQ(refused.error().reason, "needs_job");
-    EXPECT_TRUE(patch_node(fleet.snapshot(), n2, {{"spec", spec}})) << "not commissioned";
+    EXPECT_TRUE(patch_node(fleet.snapshot(), n2, {{"spec", spec}}, at(2))) << "not commissioned";
   }
-  EXPECT_EQ(patch_node(fleet.snapshot(), n1, {{"spec", {{"addr", n2.spec.addr}}}}).error().reason,
-            "addr_taken");
+  EXPECT_EQ(
+      patch_node(fleet.snapshot(), n1, {{"spec", {{"addr", n2.spec.addr}}}}, at(2)).error().reason,
+      "addr_taken");
 }
 
 // presence before, after, lifecycle, applied: does it need a verification?
