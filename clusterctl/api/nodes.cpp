@@ -131,7 +131,8 @@ void add_node_routes(Router& router, Controller& c) {
     if (auto ok = no_body(r); !ok) return fail(ok.error());
     const auto versions = if_match(r);
     if (!versions) return fail(versions.error());
-    if (auto done = c.remove_node(r.param("n"), *versions); !done) return fail(done.error());
+    if (auto done = c.remove_node(r.param("n"), *versions, {r.identity.name}); !done)
+      return fail(done.error());
     return Response::no_content();
   });
   add_node_action_routes(router, c);

@@ -21,6 +21,8 @@ void add_monitor_routes(Router& router, controller::Controller& controller);
 void add_job_routes(Router& router, controller::Controller& controller);
 void add_job_stream_routes(Router& router, controller::Controller& controller);
 void add_job_timeline_routes(Router& router, controller::Controller& controller);
+// Plans and what they change: /v1/plans, /v1/revisions.
+void add_plan_routes(Router& router, controller::Controller& controller);
 void add_global_routes(Router& router, controller::Controller& controller);
 void add_event_routes(Router& router, controller::Controller& controller);
 void add_meta_routes(Router& router, controller::Controller& controller, About about);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/strings.h"
+#include "base/yaml_scalars.h"
 
 namespace clusterctl {
 namespace {
@@ -64,10 +65,10 @@ Json number_or_text(const std::string& text) {
   return Json(text);
 }
 
-Json resolve(const std::string& text) {
+Result<Json> resolve(std::string_view text) {
   if (is_null(text)) return Json();
   if (is_true(text) || is_false(text)) return Json(is_true(text));
-  return number_or_text(text);
+  return number_or_text(std::string(text));
 }
 
 std::string shown(std::string_view text) {
@@ -79,7 +80,8 @@ std::string shown(std::string_view text) {
 // cycle cannot come into being, and it counts as much as that value.
 class Builder final : public YAML::EventHandler {
  public:
-  explicit Builder(std::string_view file) : file_(file) {}
+  using Resolve = Result<Json> (*)(std::string_view);
+  Builder(std::string_view file, Resolve resolve) : file_(file), resolve_(resolve) {}
 
   Result<Json> take() {
     if (error_) return fail(*error_);
@@ -177,11 +179,12 @@ class Builder final : public YAML::EventHandler {
   }
 
   Json scalar(const YAML::Mark& mark, const std::string& tag, const std::string& text) {
-    if (untagged(tag)) return resolve(text);
+    if (untagged(tag)) return resolved(mark, text);
     if (tag == "!") return Json(text);  // quoted, or told to be text
     const std::string_view type =
         tag.starts_with(kCoreTag) ? std::string_view(tag).substr(kCoreTag.size()) : "";
-    const Json value = resolve(text);
+    const Json value = type == "str" ? Json() : resolved(mark, text);
+    if (error_) return Json();
     if (type == "str") return Json(text);
     if (type == "int" && value.is_number_integer()) return value;
     if (type == "float" && value.is_number()) return Json(value.get<double>());
@@ -190,6 +193,13 @@ class Builder final : public YAML::EventHandler {
     const bool known = type == "int" || type == "float" || type == "bool" || type == "null";
     known ? problem(mark, fmt::format("\"{}\" is not a !!{}", shown(text), type))
           : bad_tag(mark, tag);
+    return Json();
+  }
+
+  Json resolved(const YAML::Mark& mark, const std::string& text) {
+    auto value = resolve_(text);
+    if (value) return std::move(*value);
+    problem(mark, value.error().message, value.error().hint);
     return Json();
   }
 
@@ -238,6 +248,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   std::string file_;
+  Resolve resolve_;
   std::optional<Error> error_;
   bool seen_document_ = false;
   Json root_;
@@ -249,12 +260,14 @@ class Builder final : public YAML::EventHandler {
 
 }  // namespace
 
-Result<Json> parse_yaml(std::string_view text, std::string_view file_name) {
+namespace {
+
+Result<Json> parse(std::string_view text, std::string_view file_name, Builder::Resolve resolve) {
   if (text.size() > kMaxBytes) {
     return fail(Code::kTooLarge, "file_too_large",
                 fmt::format("{} is larger than {} bytes", file_name, kMaxBytes));
   }
-  Builder builder(file_name);
+  Builder builder(file_name, resolve);
   if (!valid_utf8(text)) builder.problem(YAML::Mark::null_mark(), "not valid UTF-8");
   if (text.find('\0') != std::string_view::npos)
     builder.problem(YAML::Mark::null_mark(), "contains a NUL byte");
@@ -267,6 +280,16 @@ Result<Json> parse_yaml(std::string_view text, std::string_view file_name) {
     builder.problem(e.mark, shown(e.msg));
   }
   return builder.take();
+}
+
+}  // namespace
+
+Result<Json> parse_yaml(std::string_view text, std::string_view file_name) {
+  return parse(text, file_name, resolve);
+}
+
+Result<Json> parse_yaml_1_1(std::string_view text, std::string_view file_name) {
+  return parse(text, file_name, resolve_yaml_1_1);
 }
 
 Result<Json> read_yaml(const fs::path& path) {

@@ -18,6 +18,8 @@
 namespace clusterctl {
 
 Result<Json> parse_yaml(std::string_view text, std::string_view file_name);
+// The same text with plain scalars as Ansible takes them: base/yaml_scalars.h.
+Result<Json> parse_yaml_1_1(std::string_view text, std::string_view file_name);
 Result<Json> read_yaml(const fs::path& path);
 
 // Keys of the mapping at `path` in the order of the file, which JSON objects do not keep; empty

@@ -47,7 +47,8 @@ class Parser {
     add_options(app_, o, "Everywhere");
     app_.footer(
         "The daemon is started with: clusterctl serve\n"
-        "Exit codes: 0 done, 1 job failed, 64 usage, 65 refused, 69 daemon not reached, 70 "
+        "Exit codes: 0 done, 1 job failed, 2 and 3 only of plan, 64 usage, 65 refused, 69 daemon "
+        "not reached, 70 "
         "internal error,\n"
         "74 the output could not be written, 77 not authorised, 130 detached (the job goes on).");
     for (Noun& noun : tree.nouns) add_noun(noun);

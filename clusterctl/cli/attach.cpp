@@ -195,6 +195,7 @@ std::string waiting_line(const Json& job) {
   }
   const std::string holder = text(waiting, "job"), reason = text(waiting, "reason");
   std::string out = "waiting for job " + holder + " on " + text(waiting, "node");
+  if (reason == "plan") out = "waiting for job " + holder + ", the step before it";
   if (reason == "managers") out = "waiting for job " + holder + ", which changes managers";
   if (reason == "parallel_runs") out = "waiting for a free place (jobs.max_parallel_runs)";
   const std::string since = short_time(field(waiting, "since"));

@@ -100,6 +100,9 @@ Tree make_tree() {
   tree.nouns.push_back(cluster_noun());
   tree.nouns.push_back(global_noun());
   tree.nouns.push_back(inventory_noun());
+  tree.nouns.push_back(revision_noun());
+  tree.commands.push_back(make_plan());
+  tree.commands.push_back(make_apply());
   tree.nouns.push_back(manager_noun());
   tree.commands.push_back(make_status());
   tree.commands.push_back(make_events());

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.h"
+#include "cli/changes_plan.h"
 #include "cli/command.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -69,6 +70,7 @@ class GlobalSet final : public Command {
     o.flag("--merge", merge_, "change only the variables given (default)");
     o.flag("--replace", replace_, "the variables given are all there are");
     o.flag("--clear", clear_, "remove all variables");
+    o.flag("--plan", plan_, "only show what would change");
   }
   Result<int> run(Session& session) override {
     if (merge_ + replace_ + clear_ > 1)
@@ -86,6 +88,7 @@ class GlobalSet final : public Command {
     if (vars->empty() && !clear_)
       return usage("give variables: nothing was changed",
                    "k=v, -e JSON, -e @FILE; --clear removes all");
+    if (plan_) return show_plan(session, std::move(*vars));
     // The daemon merges by name: a variable that is given is the whole new value.
     const char* method = replace_ || clear_ ? "PUT" : "PATCH";
     auto answer = session.call(method, "/v1/globals", {{"vars", *vars}});
@@ -108,12 +111,22 @@ class GlobalSet final : public Command {
   }
 
  private:
+  Result<int> show_plan(Session& session, Json vars) const {
+    if (replace_ || clear_) {  // what is not given goes
+      auto now = session.get("/v1/globals");
+      if (!now) return fail(now.error());
+      for (const auto& [name, value] : field(*now, "vars").items())
+        if (!vars.contains(name)) vars[name] = nullptr;
+    }
+    return show_changes(session, {{"globals", std::move(vars)}});
+  }
+
   static tl::unexpected<Error> usage(std::string message, std::string hint = "") {
     return fail(Code::kInvalid, "usage", std::move(message), std::move(hint));
   }
 
   std::vector<std::string> assignments_, extra_vars_;
-  bool merge_ = false, replace_ = false, clear_ = false;
+  bool merge_ = false, replace_ = false, clear_ = false, plan_ = false;
 };
 
 }  // namespace

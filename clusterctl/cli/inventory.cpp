@@ -34,7 +34,7 @@ class Import final : public Command {
     o.argument("FILE", path_, "file or folder");
     o.list("-g,--host-group", "NAME", host_groups_,
            "groups that are host groups; default: those of the daemon's catalog", true);
-    o.flag("--dry-run", dry_run_, "only report what would be done");
+    o.flag("--dry-run,--plan", dry_run_, "only report what would be done");
   }
 
   Result<int> run(Session& session) override {

@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "base/strings.h"
+#include "cli/changes_plan.h"
 #include "cli/node_commands.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -53,11 +54,16 @@ class NodeAdd final : public Command {
     o.list("--var", "K=VALUE", vars_, "Ansible host variable; VALUE is JSON or text");
     o.value("--availability", "WORD", availability_, "active, pause or drain").choices = {
         "active", "pause", "drain"};
+    o.flag("--plan", plan_, "only show what would change");
   }
 
   Result<int> run(Session& session) override {
     auto spec = make_spec();
     if (!spec) return fail(spec.error());
+    if (plan_) {
+      Json node{{"name", name_}, {"spec", std::move(*spec)}};
+      return show_changes(session, {{"nodes", Json::array({std::move(node)})}});
+    }
     auto node = session.call("POST", "/v1/nodes", {{"name", name_}, {"spec", std::move(*spec)}});
     if (!node) return fail(node.error());
     if (session.structured()) {
@@ -99,6 +105,7 @@ class NodeAdd final : public Command {
   std::string name_, addr_, user_, key_, jump_, group_, availability_;
   std::optional<int64_t> port_;
   std::vector<std::string> capabilities_, labels_, vars_;
+  bool plan_ = false;
 };
 
 class NodeRm final : public Command {
@@ -108,10 +115,12 @@ class NodeRm final : public Command {
   }
   void options(Options& o) override {
     o.arguments("NAMES", names_, "names or ids of the nodes", true);
+    o.flag("--plan", plan_, "only show what would change");
   }
 
   Result<int> run(Session& session) override {
     session.requested_nodes = names_.size();
+    if (plan_) return show_changes(session, {{"remove", names_}});
     std::optional<Error> first;
     for (const std::string& name : names_) {
       auto gone = session.call("DELETE", "/v1/nodes/" + client::escape(name), nullptr);
@@ -133,6 +142,7 @@ class NodeRm final : public Command {
 
  private:
   std::vector<std::string> names_;
+  bool plan_ = false;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What the operator says about the machine behind a node: see docs/identity.md.
 #include <fmt/format.h>
 
+#include "cli/changes_plan.h"
 #include "cli/node_commands.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -72,8 +73,13 @@ class Move final : public Command {
   void options(Options& o) override {
     o.argument("NAME", name_, "name or id of the node");
     o.argument("ADDRESS", addr_, "IP address or host name by which it is reached now");
+    o.flag("--plan", plan_, "only show what would change");
   }
   Result<int> run(Session& session) override {
+    if (plan_) {
+      Json node{{"name", name_}, {"spec", {{"addr", addr_}}}};
+      return show_changes(session, {{"nodes", Json::array({std::move(node)})}});
+    }
     return show(
         session,
         session.call("PATCH", "/v1/nodes/" + client::escape(name_), {{"spec", {{"addr", addr_}}}}),
@@ -82,6 +88,7 @@ class Move final : public Command {
 
  private:
   std::string name_, addr_;
+  bool plan_ = false;
 };
 
 }  // namespace

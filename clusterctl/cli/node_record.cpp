@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "cli/changes_plan.h"
 #include "cli/node_commands.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -90,6 +91,14 @@ Result<std::vector<Target>> selected(Session& session, const std::string& select
               "clusterctl node ls -l SELECTOR shows which do");
 }
 
+// What these nodes would be with it; nothing is done.
+Result<int> planned(Session& session, const std::vector<Target>& targets, const Json& spec) {
+  session.requested_nodes = targets.size();
+  Json nodes = Json::array();
+  for (const Target& target : targets) nodes.push_back({{"name", target.name}, {"spec", spec}});
+  return show_changes(session, {{"nodes", std::move(nodes)}});
+}
+
 class NodeLabel final : public Command {
  public:
   NodeLabel() : Command("label", "Set and remove labels of nodes") {
@@ -103,6 +112,7 @@ class NodeLabel final : public Command {
     o.value("-l,--selector", "SELECTOR", selector_, "nodes with these labels instead of names");
     o.value("--if-match", "VERSION", version_,
             "only if the node is at this resource_version: refused when it has changed since");
+    o.flag("--plan", plan_, "only show what would change");
   }
 
   Result<int> run(Session& session) override {
@@ -123,12 +133,14 @@ class NodeLabel final : public Command {
     auto targets = selector_.empty() ? Result<std::vector<Target>>(named(names, version_))
                                      : selected(session, selector_);
     if (!targets) return fail(targets.error());
+    if (plan_) return planned(session, *targets, {{"labels", *labels}});
     return Each(session, "PATCH", "", {{"spec", {{"labels", *labels}}}}).run(*targets, "labelled");
   }
 
  private:
   std::vector<std::string> words_;
   std::string selector_, version_;
+  bool plan_ = false;
 };
 
 class NodeAccept final : public Command {
@@ -144,6 +156,7 @@ class NodeAccept final : public Command {
     o.list("--capability,--capabilities", "NAME", capabilities_, "what they may carry", true);
     o.list("--label", "K=V", labels_, "labels they get");
     o.value("--reason", "TEXT", reason_, "why; kept in the history of the node");
+    o.flag("--plan", plan_, "only show what would change");
   }
   Result<int> run(Session& session) override {
     Json body = Json::object();
@@ -152,6 +165,10 @@ class NodeAccept final : public Command {
     if (!labels->empty()) body["labels"] = *labels;
     if (!group_.empty()) body["host_group"] = group_;
     if (!capabilities_.empty()) body["capabilities"] = capabilities_;
+    if (plan_) {
+      body["acceptance"] = "accepted";
+      return planned(session, named(names_), body);
+    }
     if (!reason_.empty()) body["reason"] = reason_;
     return Each(session, "POST", "/accept", std::move(body)).run(named(names_), "accepted");
   }
@@ -159,18 +176,21 @@ class NodeAccept final : public Command {
  private:
   std::vector<std::string> names_, capabilities_, labels_;
   std::string group_, reason_;
+  bool plan_ = false;
 };
 
-// `reject` and `forget-hostkey`: a word and a reason.
+// `reject` and `forget-hostkey`: a word and a reason. `spec`: what it changes.
 class NodeWord final : public Command {
  public:
-  NodeWord(const std::string& name, std::string done, const std::string& summary)
-      : Command(name, summary), done_(std::move(done)) {}
+  NodeWord(const std::string& name, std::string done, Json spec, const std::string& summary)
+      : Command(name, summary), done_(std::move(done)), spec_(std::move(spec)) {}
   void options(Options& o) override {
     o.arguments("NAMES", names_, "names or ids of the nodes", true);
     o.value("--reason", "TEXT", reason_, "why; kept in the history of the node");
+    o.flag("--plan", plan_, "only show what would change");
   }
   Result<int> run(Session& session) override {
+    if (plan_) return planned(session, named(names_), spec_);
     Json body = Json::object();
     if (!reason_.empty()) body["reason"] = reason_;
     return Each(session, "POST", "/" + name, std::move(body)).run(named(names_), done_);
@@ -178,8 +198,10 @@ class NodeWord final : public Command {
 
  private:
   std::string done_;
+  Json spec_;
   std::vector<std::string> names_;
   std::string reason_;
+  bool plan_ = false;
 };
 
 class NodeAllocate final : public Command {
@@ -195,8 +217,10 @@ class NodeAllocate final : public Command {
     OptionSpec& as = o.value("--as", "WORD", word_, "in-service, spare or retired");
     as.choices = {"in-service", "spare", "retired"};
     as.required = true;
+    o.flag("--plan", plan_, "only show what would change");
   }
   Result<int> run(Session& session) override {
+    if (plan_) return planned(session, named(names_), {{"allocation", word_}});
     return Each(session, "PATCH", "", {{"spec", {{"allocation", word_}}}})
         .run(named(names_), "is " + word_);
   }
@@ -204,6 +228,7 @@ class NodeAllocate final : public Command {
  private:
   std::vector<std::string> names_;
   std::string word_;
+  bool plan_ = false;
 };
 
 }  // namespace
@@ -215,12 +240,12 @@ CommandPtr make_node_accept() {
   return std::make_unique<NodeAccept>();
 }
 CommandPtr make_node_reject() {
-  return std::make_unique<NodeWord>("reject", "rejected",
+  return std::make_unique<NodeWord>("reject", "rejected", Json{{"acceptance", "rejected"}},
                                     "Refuse nodes: they cannot be commissioned");
 }
 CommandPtr make_node_forget_hostkey() {
   auto command = std::make_unique<NodeWord>(
-      "forget-hostkey", "has no pinned host key now",
+      "forget-hostkey", "has no pinned host key now", Json{{"ssh", {{"host_key", ""}}}},
       "Forget the pinned SSH host key of nodes, after their OS was installed anew");
   command->details = "The next check or job pins the key that the machine shows then.";
   return command;

@@ -27,6 +27,35 @@ std::string services_of(const Json& stage) {
   return out;
 }
 
+// Who decides about the order, and from where on nodes are changed.
+std::string order_text(const Json& plan) {
+  int i = 0, batches = 0;
+  bool turns = false;
+  std::string drains, first;
+  for (const Json& stage : field(plan, "stages")) {
+    ++i;
+    const std::string name = text(stage, "name");
+    turns = turns || text(stage, "parallel") == "one-by-one";
+    batches = std::max<int>(batches, static_cast<int>(number(field(stage, "batch"))));
+    const bool looks = name == "check" || name == "observe" || name == "verify";
+    if (!looks && first.empty()) first = fmt::format("stage {} ({})", i, name);
+    if (name == "drain") {
+      for (const Json& node : field(stage, "nodes"))
+        drains += (drains.empty() ? "" : ", ") + text(node);
+    }
+  }
+  if (first.empty()) return "nothing is changed on nodes\n";
+  std::string out = "order: by clusterctl, ";
+  out += batches > 0 ? fmt::format("{}, each verified before the next begins",
+                                   batches == 1 ? std::string("1 batch")
+                                                : fmt::format("{} batches", batches))
+         : turns ? "managers one after the other, then the others in parallel"
+                     : "all in parallel";
+  if (!drains.empty()) out += "; drained: " + drains;
+  return out +
+         fmt::format("\npoint of no return: {}; nothing is changed on nodes before it\n", first);
+}
+
 }  // namespace
 
 std::vector<std::string> plan_nodes(const Json& plan) {
@@ -55,6 +84,7 @@ std::string plan_text(const Json& plan) {
                        text(stage, "parallel") == "one-by-one" ? ", managers one by one" : "");
     out += services_of(stage);
   }
+  out += order_text(plan);
   Table quorum({"QUORUM", "BEFORE", "AFTER", "TOLERATES"});
   const Json& services = field(plan, "quorum");
   if (services.is_object()) {

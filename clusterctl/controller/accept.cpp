@@ -113,9 +113,14 @@ Result<Accepted> Controller::create_job(const Json& body, const std::string& ini
   return Accepted{std::move(*job), {}, {}, false};
 }
 
-Result<job::Job> Controller::accept(const plan::Request& request, const plan::Plan& plan,
-                                    const Origin& origin) {
+Result<job::Job> Controller::draft(const plan::Request& request, const plan::Plan& plan,
+                                   const Origin& origin, Change& change) {
   const auto snapshot = fleet();
+  // A record may be changed in the same commit already.
+  const auto record = [&](const std::string& id) -> const fleet::Node& {
+    const auto changed = change.nodes.find(id);
+    return changed == change.nodes.end() ? snapshot->nodes.at(id) : changed->second;
+  };
   job::Job job;
   job.id = deps_.ids.ulid();
   job.kind = plan.kind;
@@ -133,15 +138,15 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
   job.warnings = plan.warnings;
   for (const plan::Stage& stage : plan.stages) job.stages.push_back(pending(stage));
 
-  Change change;
   if (!origin.continues) {
+    const size_t secrets = change.secrets.size();
     auto vars = hide(request.vars, "job." + job.id, change);
     if (!vars) return fail(vars.error());
     job.request.vars = std::move(*vars);
-    job.continuation.keeps_secrets = !change.secrets.empty();
+    job.continuation.keeps_secrets = change.secrets.size() > secrets;
   }
   for (const std::string& id : plan.targets) {
-    const fleet::Node& before = snapshot->nodes.at(id);
+    const fleet::Node before = record(id);
     job::NodeOutcome outcome;
     outcome.node = id;
     outcome.name = before.name;
@@ -160,6 +165,16 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
   if (origin.continues) take_over(job, origin, change);
   change.jobs[job.id] = job;
   change.events.push_back({0, {}, "job.queued", "", job.id, job.title});
+  return job;
+}
+
+Result<job::Job> Controller::accept(const plan::Request& request, const plan::Plan& plan,
+                                    const Origin& origin) {
+  Change change;
+  change.by = origin.initiator;
+  change.what = plan.title;
+  auto job = draft(request, plan, origin, change);
+  if (!job) return job;
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
   return job;
 }

@@ -38,6 +38,16 @@ State apply(const State& state, const Change& change) {
       fleet->secret_digests.erase(name);
     }
   }
+  for (const auto& [id, plan] : change.plans) {
+    if (plan) {
+      next.plans[id] = std::make_shared<StoredPlan>(*plan);
+    } else {
+      next.plans.erase(id);
+    }
+  }
+  for (const uint64_t number : change.forgotten_revisions) next.revisions.erase(number);
+  if (change.revision)
+    next.revisions[change.revision->number] = std::make_shared<Revision>(*change.revision);
   add_history(next.history, change.history, change.removed_nodes);
   next.fleet = std::move(fleet);
   return next;

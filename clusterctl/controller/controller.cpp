@@ -144,6 +144,7 @@ Result<fleet::Node> Controller::add_node(const Json& body, const By& by) {
   }
   MutexLock lock(mutex_);
   Change change;
+  change.what = "add " + request->name;
   const auto snapshot = fleet();
   auto node = fleet::add_node(*snapshot, *request, deps_.ids.node_id(), deps_.clock.now());
   if (!node) return node;
@@ -170,6 +171,7 @@ Result<fleet::Node> Controller::patch_node(std::string_view ref, const Json& pat
     return fail(ok.error());
   fleet::Node node = **found;
   Change change;
+  change.what = "change " + node.name;
   Json hidden = patch;
   if (patch.is_object() && patch.contains("spec") && patch["spec"].is_object() &&
       patch["spec"].contains("vars") && patch["spec"]["vars"].is_object()) {
@@ -227,7 +229,7 @@ Status Controller::check_not_worked_on(const fleet::Node& node, bool also_queued
   return {};
 }
 
-Status Controller::remove_node(std::string_view ref, const IfMatch& if_match) {
+Status Controller::remove_node(std::string_view ref, const IfMatch& if_match, const By& by) {
   MutexLock lock(mutex_);
   const auto now = state();
   const auto found = now->fleet->find(ref);
@@ -237,14 +239,10 @@ Status Controller::remove_node(std::string_view ref, const IfMatch& if_match) {
   if (auto ok = check_not_worked_on(node, true); !ok) return ok;
   if (auto ok = fleet::check_removable(node); !ok) return ok;
   Change change;
-  change.removed_nodes.insert(node.id);
-  const auto tombstone = fleet::tombstone_of(node, deps_.clock.now());
-  if (tombstone) change.tombstones[node.id] = tombstone;
-  forget_secrets(*now, secret_references(node.spec.vars), node.id, change);
-  change.events.push_back(node_event(
-      "node.removed", node,
-      node.spec.addr +
-          (tombstone ? "; it owes a cleanup and is known again when it comes back" : "")));
+  change.by = by.who;
+  change.reason = by.reason;
+  change.what = "remove " + node.name;
+  remove_record(*now, node, "", change);
   if (fleet::has_condition(node.status, fleet::condition::kIdentityConflict)) {
     fleet::Snapshot after = *now->fleet;  // who was in conflict with it, is no more
     after.nodes.erase(node.id);
@@ -253,6 +251,24 @@ Status Controller::remove_node(std::string_view ref, const IfMatch& if_match) {
     take_changed(after, std::move(changed), change);
   }
   return commit(std::move(change));
+}
+
+// `node`: as it is when it goes. `job`: that removes it, or empty.
+void Controller::remove_record(const State& now, const fleet::Node& node, const std::string& job,
+                               Change& change) const {
+  change.nodes.erase(node.id);
+  change.removed_nodes.insert(node.id);
+  const auto tombstone = fleet::tombstone_of(node, deps_.clock.now());
+  if (tombstone) change.tombstones[node.id] = tombstone;
+  auto gone = secret_references(node.spec.vars);
+  std::erase_if(gone, [&](const std::string& name) { return change.secrets.count(name) != 0; });
+  forget_secrets(now, gone, node.id, change);
+  Event removed = node_event(
+      "node.removed", node,
+      node.spec.addr +
+          (tombstone ? "; it owes a cleanup and is known again when it comes back" : ""));
+  removed.job = job;
+  change.events.push_back(std::move(removed));
 }
 
 Result<std::vector<Problem>> Controller::set_globals(const Json& vars, bool merge,
@@ -269,6 +285,7 @@ Result<std::vector<Problem>> Controller::set_globals(const Json& vars, bool merg
     return fail(ok.error());
   Change change;
   change.by = by.who;
+  change.what = "set globals";
   auto hidden = hide(vars, "globals", change);
   if (!hidden) return fail(hidden.error());
   Json next = merge ? now->fleet->globals : Json::object();

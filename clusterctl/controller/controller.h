@@ -67,6 +67,13 @@ struct Origin {
   job::Selection what = {};  // of a job that is continued
 };
 
+// What apply_plan answers.
+struct AppliedPlan {
+  std::string id;
+  std::vector<std::string> jobs;
+  bool repeated = false;
+};
+
 // Versions of the record that the caller accepts; nullopt: any.
 using IfMatch = std::optional<std::vector<int64_t>>;
 // kStale "stale" when `version` is none of them. `what`: "node n1".
@@ -100,7 +107,7 @@ class Controller final : public job::Host {
   Result<fleet::Node> add_node(const Json& body, const By& by = {});
   Result<fleet::Node> patch_node(std::string_view ref, const Json& patch, const IfMatch& if_match,
                                  const By& by = {});
-  Status remove_node(std::string_view ref, const IfMatch& if_match);
+  Status remove_node(std::string_view ref, const IfMatch& if_match, const By& by = {});
 
   // What a monitor tells, body of POST /v1/monitor/event. All of it is refused when a part of it is
   // malformed. Calls that come at the same time share one commit.
@@ -136,6 +143,13 @@ class Controller final : public job::Host {
   // A new job that goes on from one that ended badly; what it would be when `dry_run`.
   Result<Accepted> continue_job(std::string_view ref, const job::Selection& what, bool dry_run,
                                 const std::string& initiator);
+  // A plan that may be applied later (docs/apply.md), in the shape of docs/rest.md; only shown when
+  // the request says so or there is nothing to do: then it has no "id".
+  Result<Json> create_plan(const Json& body, const std::string& initiator);
+  // Everything in one commit, or nothing. Again: the jobs of the first time.
+  Result<AppliedPlan> apply_plan(std::string_view ref, const std::string& initiator);
+  // Id, or unambiguous prefix of at least 4 characters.
+  Result<std::shared_ptr<const StoredPlan>> find_plan(std::string_view ref) const;
   // Id, unambiguous prefix of at least 4 characters, "last" or "active".
   Result<std::shared_ptr<const job::Job>> find_job(std::string_view ref) const;
   // What the jobs that wait, wait for, by job id.
@@ -160,6 +174,9 @@ class Controller final : public job::Host {
                              const std::string& owner, Change& change);
   Result<job::Job> accept(const plan::Request& request, const plan::Plan& plan,
                           const Origin& origin) REQUIRES(mutex_);
+  // The job that `accept` would queue, with all it changes, added to `change`.
+  Result<job::Job> draft(const plan::Request& request, const plan::Plan& plan, const Origin& origin,
+                         Change& change) REQUIRES(mutex_);
   Accepted preview(plan::Plan plan, const Origin& origin) const;
   void take_over(job::Job& job, const Origin& origin, Change& change) const;
   Status check_free(const job::Job& old, const std::vector<std::string>& nodes, bool resume) const;
@@ -176,6 +193,28 @@ class Controller final : public job::Host {
   void settle_flapping() REQUIRES(mutex_);
   void add_events(Change& change, const fleet::Node& before, const fleet::Node& after,
                   const std::string& job) const;
+
+  void pin(StoredPlan& stored, const plan::Difference& d, const State& now) const;
+  Result<Json> store_plan(StoredPlan stored, const std::map<std::string, Json>& values, Json shown);
+  Status plan_job(const State& now, const Json& body, StoredPlan& stored,
+                  std::map<std::string, Json>& values, Json& shown) const;
+  Status check_pins(const StoredPlan& stored, const State& now) const;
+  Status apply_job(StoredPlan& stored, const State& now, const std::string& initiator,
+                   Change& change) REQUIRES(mutex_);
+  Status apply_wanted(StoredPlan& stored, const State& now, const std::string& initiator,
+                      Change& change) REQUIRES(mutex_);
+  void change_records(const State& now, const plan::Difference& d, Change& change) REQUIRES(mutex_);
+  static void drop_plan(const StoredPlan& stored, Change& change);
+  void expire_plans() REQUIRES(mutex_);
+  Result<plan::Wanted> wanted_at(const State& now, uint64_t revision);
+  Result<plan::Wanted> wanted_of(const State& now, const std::map<std::string, Before>& then,
+                                 const std::optional<Json>& globals) const;
+  // Ends a job whose predecessor in a plan did not end well; false: nothing of the kind.
+  bool end_broken_chain() REQUIRES(mutex_);
+  void remove_record(const State& now, const fleet::Node& node, const std::string& job,
+                     Change& change) const;
+  // Nodes that a plan removes once they are out of the cluster.
+  void remove_done(const State& now, const job::Job& job, Change& change) REQUIRES(mutex_);
 
   void end_unstarted(job::Job& job, job::State final_state, Change& change) REQUIRES(mutex_);
   static void forget_job_secrets(job::Job& job, Change& change);

@@ -84,6 +84,7 @@ Status Controller::record_presence(const std::vector<monitor::Finding>& found) {
   for (size_t at = 0; at < found.size(); at += kNodesACommit) {
     MutexLock lock(mutex_);
     Change change;
+    change.what = "seen by the monitor";
     fleet::Snapshot fleet = *state()->fleet;
     for (size_t i = at; i < std::min(found.size(), at + kNodesACommit); ++i) {
       const monitor::Finding& f = found[i];

@@ -134,6 +134,7 @@ Result<std::vector<Seen>> Controller::monitor_event(const Json& body) {
     // Nobody has worked it off: everything that waits goes into one commit.
     const std::vector<Report*> all = reports_.take();
     Change change;
+    change.what = "reported by a monitor";
     fleet::Snapshot fleet = *state()->fleet;
     for (Report* r : all) work_off(*r, fleet, change);
     const Status done = commit(std::move(change));

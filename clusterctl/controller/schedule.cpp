@@ -80,6 +80,7 @@ void Controller::schedule(std::stop_token stop) {
       writer_.probe();
       check_limits();
       expire_secrets();
+      expire_plans();
       note_overdue();
       settle_flapping();
       if (!dirty_ && ended_.empty()) continue;
@@ -105,6 +106,7 @@ void Controller::schedule(std::stop_token stop) {
 // Starts the oldest job that nothing stands in the way of; those that were paused go before those
 // that wait. False: none can start now.
 bool Controller::start_next() {
+  if (end_broken_chain()) return true;
   const auto now = state();
   std::vector<const job::Job*> open;
   int running = 0;
@@ -244,6 +246,7 @@ Status Controller::propose(const job::Proposal& proposal) {
     if (const auto before = now->fleet->nodes.find(id); before != now->fleet->nodes.end())
       add_events(change, before->second, node, job.id);
   }
+  if (job.chain.removes && job::is_final(job.state)) remove_done(*now, job, change);
   if (!proposal.event.empty())
     change.events.push_back({0, {}, proposal.event, "", job.id, proposal.message});
   // What ended badly may be gone on with, and needs its variables for that.

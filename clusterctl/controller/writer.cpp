@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "base/log.h"
 #include "base/time.h"
 #include "fleet/node_json.h"
@@ -98,7 +101,22 @@ Status Writer::load() {
   return {};
 }
 
+namespace {
+
+// plans/<id> and what follows below it, in order.
+Status collect_plans(const std::map<std::string, std::vector<Json>>& records, State& state) {
+  for (const auto& [id, parts] : records) {
+    auto plan = plan_from_records(parts);
+    if (!plan) return fail(plan.error());
+    state.plans[id] = std::make_shared<StoredPlan>(std::move(*plan));
+  }
+  return {};
+}
+
+}  // namespace
+
 Status Writer::load_records(State& state, std::vector<Event>& events) {
+  std::map<std::string, std::vector<Json>> plans;
   auto records = store_.load("");
   if (!records) return fail(records.error());
   auto fleet = std::make_shared<fleet::Snapshot>();
@@ -122,6 +140,13 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
       if (!job) return fail(job.error());
       const std::string id = job->id;  // taken before the record is moved away
       state.jobs[id] = std::make_shared<job::Job>(std::move(*job));
+    } else if (key.starts_with("plans/")) {
+      plans[key.substr(6, key.find('/', 6) - 6)].push_back(std::move(*value));
+    } else if (key.starts_with(kRevisionPrefix)) {
+      if (key.find('/', kRevisionPrefix.size()) != std::string::npos) continue;
+      auto revision = revision_from_json(*value);
+      if (!revision) return fail(revision.error());
+      state.revisions[revision->number] = std::make_shared<Revision>(std::move(*revision));
     } else if (key.starts_with("events/")) {
       auto event = event_from_json(*value);
       if (!event) return fail(event.error());
@@ -143,7 +168,47 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
   for (auto& [node, entries] : history)
     state.history[node] = std::make_shared<const NodeHistory>(std::move(entries));
   state.fleet = std::move(fleet);
-  return {};
+  return collect_plans(plans, state);
+}
+
+Result<std::vector<store::Record>> Writer::load(std::string_view prefix) {
+  return store_.load(prefix);
+}
+
+std::vector<std::string> Writer::keys_below(const std::string& prefix) const {
+  std::vector<std::string> out;
+  for (auto it = revisions_.lower_bound(prefix);
+       it != revisions_.end() && it->first.starts_with(prefix); ++it)
+    out.push_back(it->first);
+  return out;
+}
+
+// What stood there before goes into the store with the change; the oldest revisions go.
+void Writer::revise(Change& change, const Put& put, const Remove& remove) {
+  const auto now = state();
+  auto undone = revision_of(*now->fleet, change);
+  if (!undone) return;
+  Revision& r = undone->revision;
+  r.number = now->revisions.empty() ? 1 : now->revisions.rbegin()->first + 1;
+  r.time = clock_.now();
+  if (r.what.empty()) r.what = "a job's wish is taken back";
+  const std::string key = revision_key(r.number);
+  Json head = to_json(r);
+  head["v"] = 1;
+  put(key, head);
+  for (const auto& [id, before] : undone->nodes)
+    put(key + "/" + id, {{"v", 1}, {"name", before.name}, {"spec", before.spec}});
+  if (undone->globals) put(key + "/globals", {{"v", 1}, {"vars", *undone->globals}});
+  size_t kept = 1, nodes = r.nodes();
+  for (auto it = now->revisions.rbegin(); it != now->revisions.rend(); ++it) {
+    nodes += it->second->nodes();
+    if (++kept <= kKeptRevisions && nodes <= kKeptRevisionNodes) continue;
+    const std::string old = revision_key(it->first);
+    remove(old);
+    for (const std::string& below : keys_below(old + "/")) remove(below);
+    change.forgotten_revisions.insert(it->first);
+  }
+  change.revision = std::move(r);
 }
 
 std::vector<store::Operation> Writer::operations(Change& change) {
@@ -186,6 +251,20 @@ std::vector<store::Operation> Writer::operations(Change& change) {
   for (const std::string& key : number_history(now->history, change.history, clock_.now()))
     remove(key);
   for (const HistoryEntry& e : change.history) put(history_key(e.node, e.number), to_record(e));
+  for (const auto& [id, plan] : change.plans) {
+    const std::string key = "plans/" + id;
+    std::set<std::string> gone;
+    for (std::string& below : keys_below(key + "/")) gone.insert(std::move(below));
+    const auto records = plan ? to_records(*plan) : std::vector<Json>();
+    for (size_t i = 0; i < records.size(); ++i) {
+      const std::string part = i == 0 ? key : fmt::format("{}/{:06}", key, i);
+      put(part, records[i]);
+      gone.erase(part);
+    }
+    if (records.empty()) remove(key);
+    for (const std::string& below : gone) remove(below);
+  }
+  revise(change, put, remove);
   uint64_t seq = last_seq_;
   for (Event& event : change.events) {
     event.seq = ++seq;

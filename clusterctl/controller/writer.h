@@ -7,6 +7,7 @@
 // in between rolls it forward at its next start.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,8 @@ class Writer {
   Status load();
   Status commit(Change change);
   std::shared_ptr<const State> state() const EXCLUDES(mutex_);
+  // Records as stored, for what is not kept in memory (revisions).
+  Result<std::vector<store::Record>> load(std::string_view prefix);
 
   // Why the store takes nothing at present (a full disk); nullopt: it did the last time.
   std::optional<Error> trouble() const EXCLUDES(mutex_);
@@ -43,7 +46,11 @@ class Writer {
   Status finish_large();
   void remember_trouble(const Status& done) EXCLUDES(mutex_);
   Status load_records(State& state, std::vector<Event>& events);
+  using Put = std::function<void(std::string key, const Json& value)>;
+  using Remove = std::function<void(const std::string& key)>;
   std::vector<store::Operation> operations(Change& change);
+  void revise(Change& change, const Put& put, const Remove& remove);
+  std::vector<std::string> keys_below(const std::string& prefix) const;
   Status write(const std::vector<store::Operation>& operations);
   Status write_large(const std::vector<store::Operation>& operations);
   Status write_chunks(const std::vector<store::Operation>& operations, bool expect);

@@ -70,6 +70,8 @@ const std::set<std::string>& spec_names() {
                                            "clusterctl_ssh_jump",
                                            "clusterctl_capabilities",
                                            "clusterctl_availability",
+                                           "clusterctl_acceptance",
+                                           "clusterctl_allocation",
                                            "clusterctl_labels",
                                            "clusterctl_versions"};
   return names;
@@ -157,6 +159,17 @@ class SpecMaker {
     into[field] = t;
   }
 
+  void word(const std::string& field, const std::vector<std::string>& words) {
+    const Json* v = find(("clusterctl_" + field).c_str()).second;
+    if (!v) return;
+    if (v->is_string() && std::find(words.begin(), words.end(), *v) != words.end()) {
+      spec_[field] = *v;
+    } else {
+      problem("bad_" + field,
+              fmt::format("clusterctl_{}: {} is none of {}", field, shown(*v), join(words, ", ")));
+    }
+  }
+
   void lists() {
     if (const Json* v = find("clusterctl_capabilities").second) {
       const auto list = get_strings(all_, "clusterctl_capabilities");
@@ -166,15 +179,9 @@ class SpecMaker {
         problem("wrong_type", "clusterctl_capabilities must be a list of names");
       }
     }
-    if (const Json* v = find("clusterctl_availability").second) {
-      if (*v == "active" || *v == "pause" || *v == "drain") {
-        spec_["availability"] = *v;
-      } else {
-        problem(
-            "bad_availability",
-            fmt::format("clusterctl_availability: {} is not active, pause or drain", shown(*v)));
-      }
-    }
+    word("availability", {"active", "pause", "drain"});
+    word("allocation", {"in-service", "spare", "retired"});
+    word("acceptance", {"pending", "accepted", "rejected"});
     for (const auto& [variable, field] :
          {std::pair{"clusterctl_labels", "labels"}, std::pair{"clusterctl_versions", "versions"}}) {
       const Json* v = find(variable).second;
@@ -200,12 +207,6 @@ class SpecMaker {
   Sources& sources_;
   Json spec_ = Json::object();
 };
-
-bool yes_or_no(const Json& value) {
-  if (!value.is_string()) return false;
-  const std::string t = lower(value.get_ref<const std::string&>());
-  return t == "yes" || t == "no" || t == "on" || t == "off";
-}
 
 bool has_template(const Json& value) {
   if (value.is_string()) {
@@ -275,11 +276,6 @@ Json plain_vars(const Json& vars, const std::string& what, const std::string& no
     if (has_template(value)) {
       sources.notes.push_back(fmt::format(
           "{}: {} holds a template: the controller passes it as plain text", what, name));
-    }
-    if (yes_or_no(value)) {
-      sources.notes.push_back(
-          fmt::format("{}: {}: {} is text here; write true or false for a truth value", what, name,
-                      value.get<std::string>()));
     }
     out[key] = value;
   }

@@ -90,6 +90,25 @@ class Groups {
   mutable std::map<std::string, std::vector<std::string>> direct_;
 };
 
+// Where Ansible was asked, its word counts; a value that is the global one is no variable of the
+// host.
+void settle_with(const Sources& sources, const std::string& host, const Json& globals, Json& own) {
+  const auto it = sources.effective.find(host);
+  if (it == sources.effective.end()) return;
+  for (const auto& [key, value] : it->second.items()) {
+    const auto global = globals.find(key);
+    const bool is_global = global != globals.end() && *global == value;
+    const auto mine = own.find(key);
+    if (mine == own.end() && global == globals.end()) continue;  // Ansible's own (ansible_local)
+    if (mine == own.end() ? is_global : *mine == value) continue;
+    if (is_global) {
+      own.erase(key);
+    } else {
+      own[key] = value;
+    }
+  }
+}
+
 NodeDraft make_draft(const std::string& name, const Host& host,
                      const std::vector<std::string>& groups,
                      const std::vector<std::string>& host_groups, Sources& sources) {
@@ -99,10 +118,16 @@ NodeDraft make_draft(const std::string& name, const Host& host,
   // group_vars/all beats variables that stand in the inventory file for any group.
   for (const auto& [key, value] : all.file_vars.items()) own.erase(key);
   for (const std::string& g : groups) overlay(own, sources.groups.at(g).file_vars);
-  overlay(own, host.vars);
-  overlay(own, host.file_vars);
+  // What a group says of everybody anyway is left to the globals.
   Json everything = all.vars;
   overlay(everything, all.file_vars);
+  for (const auto& [key, value] : everything.items()) {
+    const auto it = own.find(key);
+    if (it != own.end() && *it == value) own.erase(it);
+  }
+  overlay(own, host.vars);
+  overlay(own, host.file_vars);
+  settle_with(sources, name, everything, own);
   overlay(everything, own);
 
   // The spelling the daemon stores: the same host in another spelling is the same node.
@@ -153,9 +178,10 @@ void check_unique_addresses(const std::vector<NodeDraft>& nodes, Sources& source
 
 }  // namespace
 
-Result<Inventory> read_inventory(const fs::path& path,
+namespace {
+
+Result<Inventory> make_inventory(Sources sources, const std::string& shown,
                                  const std::vector<std::string>& host_groups) {
-  Sources sources = read_sources(path);
   const Groups groups(sources);
   Inventory out;
   if (sources.problems.empty()) {
@@ -168,14 +194,15 @@ Result<Inventory> read_inventory(const fs::path& path,
     overlay(all, sources.groups.at("all").file_vars);
     out.globals = plain_vars(all, "group all", "", sources);
     if (out.nodes.empty() && sources.problems.empty()) {
-      sources.problem("no_hosts", fmt::format("{} has no hosts", one_line(path.string())));
+      sources.problem("no_hosts", fmt::format("{} has no hosts", shown));
     }
   }
   if (!sources.problems.empty()) {
     Error error{Code::kRefused, "bad_inventory",
-                fmt::format("{} cannot be imported; nothing was changed", one_line(path.string())),
-                "", std::move(sources.problems)};
+                fmt::format("{} cannot be taken over; nothing was changed", shown), "",
+                std::move(sources.problems)};
     if (error.problems.size() == 1 && error.problems[0].node.empty()) {
+      error.reason = error.problems[0].code;
       error.message = error.problems[0].message;
       error.hint = error.problems[0].hint;
       error.problems.clear();
@@ -184,6 +211,23 @@ Result<Inventory> read_inventory(const fs::path& path,
   }
   out.notes = std::move(sources.notes);
   return out;
+}
+
+}  // namespace
+
+Result<Inventory> read_inventory(const fs::path& path,
+                                 const std::vector<std::string>& host_groups) {
+  return make_inventory(read_sources(path), one_line(path.string()), host_groups);
+}
+
+Result<Inventory> inventory_of_ansible(const std::string& exported, const std::string& listed,
+                                       const std::string& shown,
+                                       const std::vector<std::string>& host_groups) {
+  auto one = parse_json_object(exported, "the answer of ansible-inventory --list --export");
+  if (!one) return fail(one.error());
+  auto two = parse_json_object(listed, "the answer of ansible-inventory --list");
+  if (!two) return fail(two.error());
+  return make_inventory(sources_of_ansible(*one, *two), shown, host_groups);
 }
 
 }  // namespace clusterctl::inventory

@@ -28,8 +28,14 @@ struct Inventory {
 // the folder, are read as Ansible would. `host_groups` tells which groups are host groups;
 // variables of other groups go to their hosts. Variables of `all` become globals, connection
 // settings (ansible_host, ansible_port, ansible_user, clusterctl_ssh_host_key, clusterctl_ssh_jump)
-// go to `spec`.
+// go to `spec`. Plain scalars are those of Ansible (base/yaml_scalars.h).
 Result<Inventory> read_inventory(const fs::path& path, const std::vector<std::string>& host_groups);
+
+// The same from what Ansible makes of an inventory of any kind: the answers of
+// `ansible-inventory --list --export` and `ansible-inventory --list`, as texts. `shown` names it.
+Result<Inventory> inventory_of_ansible(const std::string& exported, const std::string& listed,
+                                       const std::string& shown,
+                                       const std::vector<std::string>& host_groups);
 
 // Nodes (as the REST interface shows them) and globals as an Ansible inventory that read_inventory
 // understands.

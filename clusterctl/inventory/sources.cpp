@@ -50,6 +50,21 @@ class Reader {
       variable_folders(folder.empty() ? fs::path(".") : folder);
       return;
     }
+    // The operator's folder: inventory/ with the variables in it or beside it.
+    if (fs::is_directory(path / "inventory", ec)) {
+      folder(path / "inventory");
+      for (const char* kind : {"group_vars", "host_vars"}) {
+        const bool inside = fs::is_directory(path / "inventory" / kind, ec);
+        variable_folder_of(kind, inside ? path / "inventory" : path);
+      }
+      return;
+    }
+    folder(path);
+    variable_folders(path);
+  }
+
+ private:
+  void folder(const fs::path& path) {
     for (const fs::path& file : entries(path)) {
       const std::string name = file.filename().string();
       if (name == "group_vars" || name == "host_vars") continue;
@@ -60,10 +75,8 @@ class Reader {
             "{} is left out: only .yml, .yaml and .json files are read", one_line(file.string())));
       }
     }
-    variable_folders(path);
   }
 
- private:
   std::optional<Json> read_document(const fs::path& file) {
     std::error_code ec;
     const std::string shown = one_line(file.string());
@@ -77,10 +90,19 @@ class Reader {
                    "decrypt it first: the controller keeps secrets itself");
       return std::nullopt;
     }
-    auto json = text ? parse_yaml(*text, shown) : Result<Json>(fail(text.error()));
+    auto json = text ? parse(*text, shown) : Result<Json>(fail(text.error()));
     if (json) return std::move(*json);
     out_.problem(json.error().reason, json.error().message, hint_for(file, json.error()));
     return std::nullopt;
+  }
+
+  // As Ansible does: what is JSON is read as JSON, in which 1e3 is a number.
+  static Result<Json> parse(const std::string& text, const std::string& shown) {
+    const size_t begin = text.find_first_not_of(" \t\r\n");
+    if (begin != std::string::npos && text[begin] == '{') {
+      if (auto json = parse_json(text, shown)) return json;
+    }
+    return parse_yaml_1_1(text, shown);
   }
 
   static std::string hint_for(const fs::path& file, const Error& error) {
@@ -158,7 +180,16 @@ class Reader {
   }
 
   void variable_folders(const fs::path& beside) {
-    for (const auto& [name, vars] : variable_folder(beside / "group_vars")) {
+    variable_folder_of("group_vars", beside);
+    variable_folder_of("host_vars", beside);
+  }
+
+  void variable_folder_of(std::string_view kind, const fs::path& beside) {
+    kind == "group_vars" ? group_vars(beside / kind) : host_vars(beside / kind);
+  }
+
+  void group_vars(const fs::path& dir) {
+    for (const auto& [name, vars] : variable_folder(dir)) {
       const auto it = out_.groups.find(name);
       if (it == out_.groups.end()) {
         out_.notes.push_back(
@@ -167,7 +198,10 @@ class Reader {
         it->second.file_vars = vars;
       }
     }
-    for (const auto& [name, vars] : variable_folder(beside / "host_vars")) {
+  }
+
+  void host_vars(const fs::path& dir) {
+    for (const auto& [name, vars] : variable_folder(dir)) {
       const auto it = out_.hosts.find(name);
       if (it == out_.hosts.end()) {
         out_.notes.push_back(

@@ -25,6 +25,8 @@ struct Host {
 struct Sources {
   std::map<std::string, Group> groups;  // "all" is always there
   std::map<std::string, Host> hosts;
+  // What Ansible itself makes of each host, when it was asked: it wins. Connection settings too.
+  std::map<std::string, Json> effective;
   std::vector<std::string> notes;
   std::vector<Problem> problems;
 
@@ -32,6 +34,8 @@ struct Sources {
 };
 
 Sources read_sources(const fs::path& path);
+// The answers of `ansible-inventory --list --export` and `ansible-inventory --list`.
+Sources sources_of_ansible(const Json& exported, const Json& listed);
 
 // "node[01:12].rack" -> node01.rack … node12.rack; a name without a range is itself.
 Result<std::vector<std::string>> expand_range(const std::string& pattern);

@@ -9,8 +9,9 @@ namespace clusterctl::inventory {
 namespace {
 
 bool plain(const std::string& text) {
-  static constexpr std::string_view kWords[] = {"true", "false", "null", "yes", "no",
-                                                "on",   "off",   "y",    "n"};
+  static constexpr std::string_view kWords[] = {
+      "true", "false", "null", "yes", "no",
+      "on",   "off",   "y",    "n"};  // "=" and "<<" are not plain anyway
   if (text.empty() || text.size() > 200) return false;
   const std::string low = lower(text);
   if (std::find(std::begin(kWords), std::end(kWords), low) != std::end(kWords)) return false;
@@ -59,7 +60,12 @@ std::string scalar(const Json& value) {
   }
   if (value.is_object()) return "{}";
   if (value.is_array()) return "[]";
-  return dump_json(value);
+  std::string text = dump_json(value);
+  // YAML 1.1 takes 1e+16 for text: a fraction has a point.
+  const size_t exponent = value.is_number_float() ? text.find('e') : std::string::npos;
+  if (exponent != std::string::npos && text.find('.') == std::string::npos)
+    text.insert(exponent, ".0");
+  return text;
 }
 
 void write(std::string& out, const Json& value, size_t indent, bool in_list) {
@@ -108,6 +114,8 @@ Json host_entry(const Json& spec) {
   copy(ssh, "jump", "clusterctl_ssh_jump", "");
   copy(spec, "capabilities", "clusterctl_capabilities", Json::array());
   copy(spec, "availability", "clusterctl_availability", "active");
+  copy(spec, "allocation", "clusterctl_allocation", "in-service");
+  copy(spec, "acceptance", "clusterctl_acceptance", "accepted");
   copy(spec, "labels", "clusterctl_labels", Json::object());
   copy(spec, "versions", "clusterctl_versions", Json::object());
   return out;

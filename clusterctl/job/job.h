@@ -121,6 +121,13 @@ struct UndoEntry {
   UndoState state = UndoState::kRecorded;
 };
 
+// A step of a plan that was applied (docs/apply.md).
+struct Chain {
+  std::string plan;      // its id
+  std::string after;     // the job that has to succeed first; empty: none
+  bool removes = false;  // nodes that end well leave the fleet with it
+};
+
 struct Job {
   std::string id;
   std::string kind;       // "commission", "decommission", "check", "verify", …
@@ -135,6 +142,7 @@ struct Job {
   Pause pause;
   Overrun overrun;
   Continuation continuation;
+  Chain chain;
   std::string reason;  // stable word of the failure: "quorum_lost", "node_failed", "check_failed",
                        // "interrupted" …
   std::string error;   // one line: node, service, task, the module's message

@@ -267,6 +267,8 @@ Job decode(const Json& j) {
   job.cancel_requested = j.at("cancel");
   job.cancel_now = j.at("cancel_now");
   if (j.contains("control")) control_from(j.at("control"), job);  // older records have none
+  if (const auto chain = j.find("chain"); chain != j.end())
+    job.chain = {chain->at("plan"), chain->at("after"), chain->at("removes")};
   job.reason = j.at("reason");
   job.error = j.at("error");
   job.hint = j.at("hint");
@@ -323,6 +325,9 @@ Json to_record(const Job& job) {
          {"started", time_json(job.started)},
          {"ended", time_json(job.ended)},
          {"resource_version", job.resource_version}};
+  if (!job.chain.plan.empty())
+    j["chain"] = {
+        {"plan", job.chain.plan}, {"after", job.chain.after}, {"removes", job.chain.removes}};
   if (!job.parts.empty()) j["parts"] = job.parts;
   for (const auto& [id, stages] : job.put_back) {
     for (const plan::Stage& s : stages) j["put_back"][id].push_back(def_json(s));

@@ -101,6 +101,13 @@ std::vector<std::optional<Conflict>> conflicts(const std::vector<const Job*>& jo
   Table all = begun;
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (jobs[i]->state != State::kQueued) continue;
+    const auto before = std::find_if(jobs.begin(), jobs.end(), [&](const Job* j) {
+      return !jobs[i]->chain.after.empty() && j->id == jobs[i]->chain.after;
+    });
+    if (before != jobs.end()) {  // it holds nothing yet: others may go first
+      out[i] = Conflict{(*before)->id, "", "plan"};
+      continue;
+    }
     out[i] = (urgent(*jobs[i]) ? begun : all).check(*jobs[i]);
     all.claim(*jobs[i]);
   }

@@ -13,10 +13,10 @@ namespace clusterctl::job {
 
 // What a job waits for.
 struct Conflict {
-  std::string job;   // the holder; empty: no job in particular
-  std::string node;  // id of the node that both want; empty: none
-  std::string
-      reason;  // "node"; "managers": both disrupt managers; "parallel_runs": all places taken
+  std::string job;     // the holder; empty: no job in particular
+  std::string node;    // id of the node that both want; empty: none
+  std::string reason;  // "node"; "managers": both disrupt managers; "parallel_runs": all places
+                       // taken; "plan": it is the step after that job
 };
 
 // Work that only looks.

@@ -211,6 +211,8 @@ TEST_F(CliTest, PlanIsPrintedAndNothingDone) {
   3. site (3 nodes), managers one by one
      n1, n2: base etcd
      n3: base
+order: by clusterctl, managers one after the other, then the others in parallel
+point of no return: stage 3 (site); nothing is changed on nodes before it
 QUORUM  BEFORE  AFTER  TOLERATES
 etcd    1       3      1
 warning: even

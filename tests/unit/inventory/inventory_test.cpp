@@ -193,7 +193,6 @@ TEST_F(InventoryTest, NotesWhatMaySurprise) {
   ASSERT_TRUE(got);
   EXPECT_THAT(got->notes, Contains(HasSubstr("t holds a template")));
   EXPECT_THAT(got->notes, Contains(HasSubstr("z holds a template")));
-  EXPECT_THAT(got->notes, Contains(HasSubstr("yes is text")));
   EXPECT_THAT(got->notes, Contains(HasSubstr("clusterctl_role is left out")));
   EXPECT_THAT(got->notes, Contains(HasSubstr("in none of the host groups")));
 }

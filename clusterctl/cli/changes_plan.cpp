@@ -1,0 +1,25 @@
+#include "cli/changes_plan.h"
+
+#include "cli/difference_view.h"
+#include "cli/text.h"
+
+namespace clusterctl::cli {
+
+Result<int> show_changes(Session& session, Json changes) {
+  auto plan = session.call("POST", "/v1/plans",
+                           {{"changes", std::move(changes)}, {"work", false}, {"dry_run", true}});
+  if (!plan) return fail(plan.error());
+  if (session.structured()) {
+    session.data(*plan);
+  } else if (session.names_only()) {
+    for (const Json& node : field(*plan, "nodes")) session.line(text(node, "name"));
+  } else {
+    session.terminal.out(difference_text(*plan));
+    session.line(field(*plan, "nothing") == true ? "nothing would change"
+                                                 : "plan: " + clean(text(*plan, "title")));
+    session.next("nothing was done; the same without --plan does it");
+  }
+  return kExitOk;
+}
+
+}  // namespace clusterctl::cli
