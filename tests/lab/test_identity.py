@@ -83,8 +83,7 @@ def test_a_machine_installed_anew_is_the_same_machine(lab, c):
     c.do("verify", ["node1"])
     node = c.node("node1")
     assert node["status"]["identity"]["host_key"] == node["spec"]["ssh"]["host_key"] != old
-    told = [e["message"] for e in c.rest("GET", "/v1/events?limit=10000")["events"] if e["type"] == "node.condition" and e["node"] == "node1"]
-    assert any(m.startswith("NeedsVerification: the same hardware with a new host key") for m in told), told
+    assert not node["status"]["conditions"], "it was a verification that took the new key"
     assert not c.conditions("node1"), "a verify that went well has cleared it"
 
 
@@ -116,7 +115,10 @@ def test_serials_of_an_enclosure_are_no_conflict(lab, c):
 
 
 def test_two_living_machines_with_one_identity(lab, c):
-    dmi(lab, "node3", product_uuid=UUIDS["node2"])
+    dmi(lab, "node2", product_serial="FCH-node2")
+    c.do("check", ["node2"])
+    c.cli("node", "confirm-hardware", "node2", code=None)  # asked for if the serial before was its own
+    dmi(lab, "node3", product_serial="FCH-node2", product_uuid=UUIDS["node2"])
     c.do("check", ["node2", "node3"])
     for node in ("node2", "node3"):
         for addr in (c.node("node2")["spec"]["addr"], c.node("node3")["spec"]["addr"]):
@@ -124,6 +126,6 @@ def test_two_living_machines_with_one_identity(lab, c):
         refused = c.rest("POST", "/v1/jobs", {"kind": "commission", "nodes": [node], "host_group": "service-worker"}, status=422)
         assert refused["code"] == "identity_conflict"
         assert lab.sh(node, "test -e /etc/docker || echo untouched") == "untouched"
-    dmi(lab, "node3", product_uuid=UUIDS["node3"])
+    dmi(lab, "node3", product_serial="FCH-node3", product_uuid=UUIDS["node3"])
     c.do("check", ["node2", "node3"])
     assert "IdentityConflict" not in c.conditions("node2") | c.conditions("node3")

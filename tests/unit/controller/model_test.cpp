@@ -487,9 +487,10 @@ TEST_F(ModelTest, RandomOperationsEndAsTheRulesSay) {
       "commit points (kind, commit, way)\n",
       done, accepted_, refused_, compared_, points, possible);
   for (const auto& [code, n] : codes_) std::printf("  %-22s %d\n", code.c_str(), n);
-  EXPECT_GT(accepted_, total / 5);
-  EXPECT_GT(refused_, total / 10);
-  EXPECT_GT(compared_, total / 3);
+  const bool many = total >= 200;  // a few say nothing about shares
+  EXPECT_GT(accepted_, many ? total / 5 : 0);
+  EXPECT_GT(refused_, many ? total / 10 : 0);
+  EXPECT_GT(compared_, many ? total / 3 : 0);
 }
 
 }  // namespace

@@ -223,12 +223,12 @@ TEST_F(RollingTest, ADrainThatWaitsBehindAnUpdateChangesNothingOfIt) {
     EXPECT_EQ(wanted("w1"), "drain");
   };
   EXPECT_EQ(run({{"kind", "update"}, {"nodes", {"w1"}}}).state, job::State::kSucceeded);
+  EXPECT_EQ(wait(second).state, job::State::kSucceeded);
   for (const run::RunSpec& spec : runs_.prepared) {
     if (spec.stage != "site") continue;
     const Json hosts = Json::parse(spec.files.inventory)["all"]["children"]["clusterctl_targets"];
     EXPECT_EQ(hosts["hosts"]["w1"]["clusterctl_availability"], "active");
   }
-  EXPECT_EQ(wait(second).state, job::State::kSucceeded);
   EXPECT_EQ(applied("w1"), "drain");
   EXPECT_EQ(runs_.scheduler["w1"], "drain");
 }
