@@ -171,14 +171,14 @@ class Apply final : public FleetPlan {
       return fail(Code::kInvalid, "usage", "a plan is applied as it is: leave -f and the like out",
                   "clusterctl apply " + id_);
     }
-    if (!plan_ && !yes_ && id_.empty() && !session.terminal.can_ask()) {
+    if (!id_.empty()) return apply(session, id_);
+    auto body = request(session);  // a mistake in the file comes before what can be asked
+    if (!body) return refused(body.error());
+    if (!plan_ && !yes_ && !session.terminal.can_ask()) {
       return fail(Code::kInvalid, "usage",
                   "this needs a confirmation and there is no terminal to ask on",
                   "give --yes, or look first with clusterctl plan");
     }
-    if (!id_.empty()) return apply(session, id_);
-    auto body = request(session);
-    if (!body) return refused(body.error());
     if (plan_) (*body)["dry_run"] = true;
     auto plan = session.call("POST", "/v1/plans", std::move(*body));
     if (!plan) return refused(plan.error());

@@ -42,6 +42,7 @@ class Stay : public Command {
     o.flag("--detach", detach_, "do not wait: print the job's id");
     o.flag("--if-busy-refuse", refuse_busy_,
            "refuse instead of waiting behind other work on the same nodes");
+    o.flag("-y,--yes", yes_, "do not ask");
   }
 
   bool names_nothing() const { return names_.empty() && selector_.empty() && group_.empty(); }
@@ -72,7 +73,8 @@ class Stay : public Command {
 
   std::vector<std::string> names_;
   std::string selector_, group_, reason_, owner_, max_unavailable_, deadline_, timeout_;
-  bool force_ = false, outage_ = false, plan_ = false, detach_ = false, refuse_busy_ = false;
+  bool force_ = false, outage_ = false, plan_ = false, detach_ = false, refuse_busy_ = false,
+       yes_ = false;
 };
 
 class Maintenance final : public Stay {
@@ -136,7 +138,6 @@ class Reboot final : public Stay {
     target_options(o);
     leaving_options(o);
     job_options(o);
-    o.flag("-y,--yes", yes_, "do not ask");
   }
 
   Result<int> run(Session& session) override {
@@ -166,7 +167,6 @@ class Reboot final : public Stay {
   }
 
  private:
-  bool yes_ = false;
 };
 
 }  // namespace

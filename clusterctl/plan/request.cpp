@@ -221,9 +221,10 @@ void read_stay(fleet::Problems& problems, const Json& body, Request& r) {
   if (time) {
     r.until = *time;
   } else {
-    problems.add(Code::kInvalid,
-                 Problem{"bad_until", fmt::format("\"until\" is {}", fleet::shown(until)),
-                         "a time like 2026-11-30T22:00:00Z", ""});
+    problems.add(
+        Code::kInvalid,
+        Problem{"bad_until", fmt::format("\"until\" has to be a time, not {}", fleet::shown(until)),
+                "a time like 2026-11-30T22:00:00Z", ""});
   }
 }
 
