@@ -44,6 +44,15 @@ def cluster(fleet):
     return fleet
 
 
+@pytest.fixture
+def workers(cluster):
+    """The same with four workers."""
+    for name in ("w2", "w3", "w4"):
+        cluster.add(name, "service-worker")
+    cluster.commission("w2", "w3", "w4")
+    return cluster
+
+
 def pytest_make_parametrize_id(config, val, argname):
     """Hostile values make names that no report can show: those that are not short and plain are numbered instead."""
     if isinstance(val, str) and len(val) <= 30 and val.isascii() and val.replace("-", "").replace("/", "").replace("=", "").isalnum():

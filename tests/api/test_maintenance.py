@@ -9,15 +9,6 @@ import pytest
 from harness import wait_for
 
 
-@pytest.fixture
-def workers(cluster):
-    """Three masters and four workers."""
-    for name in ("w2", "w3", "w4"):
-        cluster.add(name, "service-worker")
-    cluster.commission("w2", "w3", "w4")
-    return cluster
-
-
 def state(daemon):
     return json.loads((daemon.double.directory / "cluster.json").read_text())
 

@@ -1,8 +1,7 @@
 // maintenance-enter, maintenance-exit and reboot through the whole controller.
 #include <gmock/gmock.h>
 
-#include "controller/fixture.h"
-#include "fakes/mortal_store.h"
+#include "controller/mortal_test.h"
 
 namespace clusterctl::controller {
 namespace {
@@ -10,22 +9,15 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class MaintenanceTest : public ControllerTest {
+class MaintenanceTest : public MortalTest {
  public:
   MaintenanceTest() {
-    controller_->stop();
-    controller_.reset();
-    auto mortal = std::make_unique<fakes::MortalStore>(std::move(store_));
-    mortal_ = mortal.get();
-    store_ = std::move(mortal);
-    start();
     add_four();
     add("w2", "10.0.0.12", "service-worker");
     const auto job = run({{"kind", "commission"}, {"nodes", {"m1", "m2", "m3", "w1", "w2"}}});
     EXPECT_EQ(job.state, job::State::kSucceeded) << job.error;
     runs_.prepared.clear();
   }
-  void TestBody() override {}
 
   // What is true of the node: its state, what the scheduler has, what was applied, whether it
   // stands aside.
@@ -44,35 +36,14 @@ class MaintenanceTest : public ControllerTest {
   // The power fails at every point at which something is stored, with and without the runs. Then
   // the node is either in service as it was, or out of it with a record; and there is a way on.
   static void crash_everywhere(const std::string& kind, bool power_cut) {
-    int point = 0;
-    for (bool survived = false; !survived; ++point) {
-      ASSERT_LT(point, 100);
-      MaintenanceTest w;
-      if (kind == "maintenance-exit") {
-        ASSERT_EQ(w.run(body("maintenance-enter", "m1")).state, job::State::kSucceeded);
-      }
-      w.mortal_->die_after(point);
-      const auto job = w.submit(body(kind, "m1"));
-      if (job) {
-        while (!w.mortal_->dead() && !job::is_final(w.c().current(job->id)->state))
-          std::this_thread::yield();
-      }
-      survived = !w.mortal_->dead();
-      w.c().stop();
-      if (power_cut) w.runs_.power_cut();
-      w.mortal_->mend();
-      w.restart();
-      const std::string where =
-          kind + ", commit " + std::to_string(point) + (power_cut ? " with the runs" : "");
-      if (!job) continue;
-      const auto ended = w.wait(job->id);
-      for (const job::UndoEntry& e : ended.ledger) EXPECT_FALSE(job::is_open(e.state)) << where;
+    const auto prepare = [&](MaintenanceTest& w) {
+      if (kind != "maintenance-exit") return;
+      EXPECT_EQ(w.run(body("maintenance-enter", "m1")).state, job::State::kSucceeded);
+    };
+    const auto look = [](MaintenanceTest& w, const job::Job& ended, const std::string& where) {
       w.settle(ended, where);
-      if (!power_cut) {
-        EXPECT_EQ(ended.state, job::State::kSucceeded) << where << ": " << ended.error;
-      }
-    }
-    EXPECT_GT(point, 5) << "there were points to fail at";
+    };
+    die_at_every_point<MaintenanceTest>(body(kind, "m1"), power_cut, prepare, look);
   }
 
   void settle(const job::Job& ended, const std::string& where) {
@@ -90,10 +61,7 @@ class MaintenanceTest : public ControllerTest {
       EXPECT_EQ(exit.state, job::State::kSucceeded) << where << ": " << exit.error;
       EXPECT_EQ(truth("m1"), in) << where;
     }
-    c().stop();
   }
-
-  fakes::MortalStore* mortal_ = nullptr;
 };
 
 TEST_F(MaintenanceTest, EnterAtEveryPoint) {

@@ -1,8 +1,7 @@
 // drain, activate and update through the whole controller, with a scheduler in memory.
 #include <gmock/gmock.h>
 
-#include "controller/fixture.h"
-#include "fakes/mortal_store.h"
+#include "controller/mortal_test.h"
 
 namespace clusterctl::controller {
 namespace {
@@ -13,15 +12,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class RollingTest : public ControllerTest {
+class RollingTest : public MortalTest {
  public:
   RollingTest() {
-    controller_->stop();
-    controller_.reset();
-    auto mortal = std::make_unique<fakes::MortalStore>(std::move(store_));
-    mortal_ = mortal.get();
-    store_ = std::move(mortal);
-    start();
     add_four();
     for (int i = 2; i <= 4; ++i)
       add("w" + std::to_string(i), "10.0.0.1" + std::to_string(i), "service-worker");
@@ -30,7 +23,6 @@ class RollingTest : public ControllerTest {
     EXPECT_EQ(job.state, job::State::kSucceeded) << job.error;
     runs_.prepared.clear();
   }
-  void TestBody() override {}
 
   std::string wanted(const std::string& name) {
     return std::string(fleet::word(node(name).spec.availability));
@@ -57,27 +49,7 @@ class RollingTest : public ControllerTest {
   // too. As soon as the daemon is back, the nodes have the availability they had.
   static void crash_everywhere(const Json& body, const std::vector<std::string>& nodes,
                                bool power_cut) {
-    int point = 0;
-    for (bool survived = false; !survived; ++point) {
-      ASSERT_LT(point, 100);
-      RollingTest w;
-      w.mortal_->die_after(point);
-      const auto job = w.submit(body);
-      if (job) {
-        while (!w.mortal_->dead() && !job::is_final(w.c().current(job->id)->state))
-          std::this_thread::yield();
-      }
-      survived = !w.mortal_->dead();
-      w.c().stop();
-      if (power_cut) w.runs_.power_cut();
-      w.mortal_->mend();
-      w.restart();
-      const std::string where =
-          "commit " + std::to_string(point) + (power_cut ? " with the runs" : "");
-      if (!job) continue;
-      const auto ended = w.wait(job->id);
-      w.c().stop();
-      for (const job::UndoEntry& e : ended.ledger) EXPECT_FALSE(job::is_open(e.state)) << where;
+    const auto look = [&](RollingTest& w, const job::Job& ended, const std::string& where) {
       const bool aim = ended.kind == "drain" && ended.state == job::State::kSucceeded;
       for (const std::string& name : nodes) {
         const std::string expected = aim ? "drain" : "active";
@@ -93,14 +65,10 @@ class RollingTest : public ControllerTest {
           EXPECT_EQ(now, "Allocated") << where;
         }
       }
-      if (!power_cut) {
-        EXPECT_EQ(ended.state, job::State::kSucceeded) << where << ": " << ended.error;
-      }
-    }
-    EXPECT_GT(point, 5) << "there were points to fail at";
+    };
+    die_at_every_point<RollingTest>(
+        body, power_cut, [](RollingTest&) {}, look);
   }
-
-  fakes::MortalStore* mortal_ = nullptr;
 };
 
 TEST_F(RollingTest, ADrainIsWantedThenApplied) {
