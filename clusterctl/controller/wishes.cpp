@@ -1,5 +1,6 @@
 #include "controller/wishes.h"
 
+#include <algorithm>
 #include <array>
 
 #include "fleet/operation.h"
@@ -80,6 +81,21 @@ bool tell_later_jobs(const State& now, const job::Job& job, const std::string& n
   return false;
 }
 
+// A job below this one in the pile is still to make true what was there before.
+bool earlier_job_wants(const State& now, const job::Job& job, const std::string& node_id,
+                       const Field& field, const Change& change) {
+  const plan::SpecChange& before = job.undo.at(node_id);
+  const auto end = now.jobs.lower_bound(job.id);
+  return std::any_of(now.jobs.begin(), end, [&](const auto& entry) {
+    const job::Job& earlier = newest(*entry.second, change);
+    const auto wish = earlier.changes.find(node_id);
+    const auto found = earlier.undo.find(node_id);
+    return !job::is_final(earlier.state) && wish != earlier.changes.end() &&
+           found != earlier.undo.end() && field.same(wish->second, before) &&
+           !field.same(wish->second, found->second);
+  });
+}
+
 void take_back(const State& now, const job::Job& job, const std::string& node_id,
                const Field& field, Change& change) {
   const plan::SpecChange& wish = job.changes.at(node_id);
@@ -88,9 +104,11 @@ void take_back(const State& now, const job::Job& job, const std::string& node_id
   fleet::Node node = node_now(now, node_id, change);
   plan::SpecChange present = present_wish(node);
   if (!field.same(present, wish)) return;
-  // Another job has made it true meanwhile.
+  // Another job has made it true meanwhile, and it stays so.
   const auto& applied = now.fleet->nodes.at(node_id).status.applied;
-  if (applied && field.applied(*applied, wish)) return;
+  if (applied && field.applied(*applied, wish) &&
+      !earlier_job_wants(now, job, node_id, field, change))
+    return;
   field.copy(present, before);
   fleet::NodeSpec spec = node.spec;
   set_wish(spec, present);

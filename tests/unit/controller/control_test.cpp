@@ -31,7 +31,12 @@ class ControlTest : public ControllerTest {
     runs_.hold = true;
     auto job = submit(kCommissionAll);
     EXPECT_TRUE(job) << job.error().line();
-    until([&] { return runs_.starts > 0; });
+    until([&] {  // nothing more is stored about it then
+      const auto now = c().current(job->id);
+      return std::any_of(now->stages.begin(), now->stages.end(), [](const job::StageStatus& s) {
+        return s.state == job::StageState::kRunning;
+      });
+    });
     return *job;
   }
   job::Job go_on(const std::string& id, const job::Selection& what) {

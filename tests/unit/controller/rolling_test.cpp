@@ -1,6 +1,8 @@
 // drain, activate and update through the whole controller, with a scheduler in memory.
 #include <gmock/gmock.h>
 
+#include <random>
+
 #include "controller/mortal_test.h"
 
 namespace clusterctl::controller {
@@ -158,6 +160,47 @@ TEST_F(RollingTest, WishesThatAreTakenBackLeaveThoseOfOthersAlone) {
   EXPECT_EQ(wait(last).state, job::State::kSucceeded);
   EXPECT_EQ(wanted("w1"), "drain");
   EXPECT_EQ(applied("w1"), "drain");
+}
+
+TEST_F(RollingTest, AWishTakenBackWhileAnEarlierOneIsMadeTrue) {
+  ASSERT_EQ(run({{"kind", "drain"}, {"nodes", {"w1"}}}).state, job::State::kSucceeded);
+  runs_.starts = 0;
+  runs_.hold = true;
+  const auto activate = submit({{"kind", "activate"}, {"nodes", {"w1"}}});
+  while (runs_.starts == 0) std::this_thread::yield();
+  const auto drain = submit({{"kind", "drain"}, {"nodes", {"w1"}}});
+  ASSERT_TRUE(drain) << drain.error().line();
+  ASSERT_TRUE(c().cancel_job(drain->id, false));
+  EXPECT_EQ(wanted("w1"), "active") << "it is drained still, but not for long";
+  runs_.hold = false;
+  EXPECT_EQ(wait(activate->id).state, job::State::kSucceeded);
+  EXPECT_EQ(wanted("w1"), "active");
+  EXPECT_EQ(applied("w1"), "active");
+}
+
+// Whatever is asked for, fails and is cancelled: in the end nothing is wanted that is not true.
+TEST_F(RollingTest, WhenAllIsOverWhatIsWantedIsWhatIs) {
+  std::mt19937 chance{7};
+  const auto any = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(chance); };
+  const std::vector<std::string> kinds{"drain", "pause", "activate"};
+  for (int round = 0; round < 50; ++round) {
+    runs_.hold = true;
+    std::vector<std::string> jobs;
+    for (int i = 0; i < 6; ++i) {
+      const Json body{{"kind", kinds[static_cast<size_t>(any(3))]},
+                      {"nodes", {any(4) ? "w1" : "w2"}}};
+      const auto job = submit(body);
+      if (job) jobs.push_back(job->id);
+      if (job && any(2)) (void)c().cancel_job(jobs.back(), any(2) != 0);
+      if (job && any(4) == 0) (void)c().cancel_job(jobs.front(), any(2) != 0);
+    }
+    runs_.hold = false;
+    for (const std::string& id : jobs) wait(id);
+    for (const std::string name : {"w1", "w2"}) {
+      ASSERT_EQ(wanted(name), applied(name)) << name << " in round " << round;
+      ASSERT_EQ(runs_.scheduler[name], applied(name)) << name << " in round " << round;
+    }
+  }
 }
 
 TEST_F(RollingTest, AnUpdateRollsAndEveryNodeComesBack) {
