@@ -6,25 +6,13 @@
 #include <thread>
 
 #include "engine_fixture.h"
+#include "fakes/sanitized.h"
 
 namespace clusterctl::api {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-// Sanitizers keep freed memory for a while.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
 
 size_t resident_kib() {
   std::ifstream file("/proc/self/status");
@@ -195,7 +183,7 @@ TEST_F(AbuseTest, FiftyMegabytesLeaveNoTrace) {
     for (int n = 0; n < 50; ++n) chunked.send(chunk);
     EXPECT_EQ(chunked.answer().status, 413);
   }
-  if (!kSanitized) {
+  if (!fakes::kSanitized) {
     EXPECT_LT(resident_kib(), before + 24'000);
   }
   EXPECT_EQ(handled_, 1);

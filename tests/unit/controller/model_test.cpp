@@ -16,6 +16,7 @@
 #include "controller/controller.h"
 #include "controller/world.h"
 #include "fakes/failing_store.h"
+#include "fakes/sanitized.h"
 #include "fleet/conditions.h"
 #include "fleet/words.h"
 #include "plan/plan.h"
@@ -26,18 +27,7 @@ namespace {
 using fakes::FailingStore;
 using fakes::Way;
 
-// Sanitized it is several times slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kOperations = 40;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-constexpr int kOperations = 40;
-#else
-constexpr int kOperations = 200;
-#endif
-#else
-constexpr int kOperations = 200;
-#endif
+constexpr int kOperations = fakes::kSanitized ? 40 : 200;
 constexpr int kOperationsOfALife = 40;
 
 int operations() {
