@@ -16,6 +16,10 @@
 
 namespace clusterctl::ansible {
 
+// A run has at most as many hosts as a fleet; more come from a broken or hostile writer and must
+// not eat the memory.
+inline constexpr size_t kMaxHosts = 20000;
+
 // One decoded line; fields that the kind does not have are empty.
 struct Event {
   std::string kind;  // "start", "play", "task", "result", "fact", "stats", "cancelled"

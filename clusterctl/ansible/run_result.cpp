@@ -6,9 +6,6 @@
 namespace clusterctl::ansible {
 namespace {
 
-// A run has at most as many hosts as a fleet; more come from a broken or hostile writer and must
-// not eat the memory.
-constexpr size_t kMaxHosts = 20000;
 constexpr size_t kMaxFactsPerHost = 256;
 
 int64_t count(const Json& counts, const char* key) {

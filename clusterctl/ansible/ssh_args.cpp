@@ -94,8 +94,8 @@ std::string jump_command(const Jump& jump, const std::string& private_key) {
   return out + " -- " + percent_twice(shell_word(jump.host));
 }
 
-tl::unexpected<Error> refuse(std::string_view who, std::string_view what, std::string_view value,
-                             std::string_view hint) {
+tl::unexpected<Error> refuse_connection(std::string_view who, std::string_view what,
+                                        std::string_view value, std::string_view hint) {
   return fail(Code::kInvalid, "bad_connection",
               fmt::format("{}: {} \"{}\" cannot be used", one_line(who), what,
                           truncate_utf8(one_line(value), 80)),
@@ -146,21 +146,21 @@ bool valid_word(std::string_view text) {
 Status check_connection(std::string_view who, std::string_view addr, std::string_view user,
                         const fleet::Ssh& ssh) {
   if (!valid_address(addr))
-    return refuse(who, "the address", addr, "give an IP address or a host name");
+    return refuse_connection(who, "the address", addr, "give an IP address or a host name");
   if (!user.empty() && !valid_user(user))
-    return refuse(who, "the ssh user", user, "letters, digits, . _ -");
+    return refuse_connection(who, "the ssh user", user, "letters, digits, . _ -");
   if (ssh.port < 1 || ssh.port > 65535)
-    return refuse(who, "the ssh port", std::to_string(ssh.port), "1 to 65535");
+    return refuse_connection(who, "the ssh port", std::to_string(ssh.port), "1 to 65535");
   if (!ssh.host_key.empty() && !valid_host_key(ssh.host_key)) {
-    return refuse(who, "the host key", ssh.host_key,
-                  "one line as in known_hosts without the host: ssh-ed25519 AAAA…");
+    return refuse_connection(who, "the host key", ssh.host_key,
+                             "one line as in known_hosts without the host: ssh-ed25519 AAAA…");
   }
   Jump jump;
   if (!ssh.jump.empty() && !parse_jump(ssh.jump, jump))
-    return refuse(who, "the jump host", ssh.jump, "user@host:port");
+    return refuse_connection(who, "the jump host", ssh.jump, "user@host:port");
   for (const std::string& arg : ssh.extra_args) {
     if (arg.empty() || one_line(arg) != arg || !valid_utf8(arg)) {
-      return refuse(who, "the ssh argument", arg, "no control characters, not empty");
+      return refuse_connection(who, "the ssh argument", arg, "no control characters, not empty");
     }
   }
   return {};

@@ -8,7 +8,6 @@
 namespace clusterctl::ansible {
 namespace {
 
-constexpr size_t kMaxHosts = 20000;
 constexpr size_t kMaxServices = 64;  // of one host
 constexpr size_t kSlowest = 5;
 constexpr size_t kMaxName = 200;

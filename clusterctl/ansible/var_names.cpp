@@ -56,8 +56,8 @@ bool identifier(std::string_view name) {
          !listed(kKeywords, name);
 }
 
-tl::unexpected<Error> refuse(std::string_view what, std::string_view name, std::string_view why,
-                             std::string hint = "") {
+tl::unexpected<Error> refuse_variable(std::string_view what, std::string_view name,
+                                      std::string_view why, std::string hint = "") {
   return fail(Code::kInvalid, "bad_variable",
               fmt::format("{}: the variable \"{}\" {}", one_line(what),
                           truncate_utf8(one_line(name), 80), why),
@@ -72,12 +72,12 @@ Status check_keys_within(const Json& value, std::string_view what, std::string_v
       const bool jinja = key.find("{{") != std::string::npos ||
                          key.find("{%") != std::string::npos || key.find("{#") != std::string::npos;
       if (jinja)
-        return refuse(
+        return refuse_variable(
             what, variable,
             fmt::format("has a key with template text: \"{}\"", truncate_utf8(one_line(key), 80)));
       if (key.rfind("__ansible_", 0) == 0)
-        return refuse(what, variable,
-                      fmt::format("has a key that Ansible reserves: \"{}\"", one_line(key)));
+        return refuse_variable(
+            what, variable, fmt::format("has a key that Ansible reserves: \"{}\"", one_line(key)));
       if (auto ok = check_keys_within(inner, what, variable); !ok) return ok;
     }
   } else if (value.is_array()) {
@@ -97,15 +97,16 @@ Status check_var_names(const Json& vars, std::string_view what) {
                 fmt::format("{} must be an object of variables, not {}", what, vars.type_name()));
   for (const auto& [name, value] : vars.items()) {
     if (!identifier(name))
-      return refuse(what, name, "is no valid name",
-                    "letters, digits and _, not beginning with a digit");
+      return refuse_variable(what, name, "is no valid name",
+                             "letters, digits and _, not beginning with a digit");
     if (name.rfind("ansible_", 0) == 0 && name != "ansible_python_interpreter") {
-      return refuse(what, name, "belongs to Ansible",
-                    "connection settings are in spec.ssh of the node");
+      return refuse_variable(what, name, "belongs to Ansible",
+                             "connection settings are in spec.ssh of the node");
     }
-    if (name.rfind("clusterctl_", 0) == 0) return refuse(what, name, "belongs to clusterctl");
+    if (name.rfind("clusterctl_", 0) == 0)
+      return refuse_variable(what, name, "belongs to clusterctl");
     if (listed(kOwned, name))
-      return refuse(what, name, "belongs to Ansible", "choose another name");
+      return refuse_variable(what, name, "belongs to Ansible", "choose another name");
     if (auto ok = check_keys_within(value, what, name); !ok) return ok;
   }
   return {};

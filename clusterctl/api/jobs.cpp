@@ -59,7 +59,7 @@ Result<Response> list(const Controller& c, const Request& request) {
   return Response::json(out);
 }
 
-Result<Response> create(Controller& c, const Request& request) {
+Result<Response> create_job(Controller& c, const Request& request) {
   auto body = json_body(request);
   if (!body) return fail(body.error());
   const auto key = idempotency_key(request);
@@ -136,7 +136,7 @@ Result<Response> retry(Controller& c, const Request& request) {
 void add_job_routes(Router& router, Controller& c) {
   router.get("/v1/jobs", [&c](const Request& r) { return list(c, r); },
              {"state", "kind", "node", "limit"});
-  router.post("/v1/jobs", [&c](const Request& r) { return create(c, r); });
+  router.post("/v1/jobs", [&c](const Request& r) { return create_job(c, r); });
   router.get("/v1/jobs/{id}", [&c](const Request& r) -> Result<Response> {
     const auto job = c.find_job(r.param("id"));
     if (!job) return fail(job.error());

@@ -22,7 +22,7 @@ Json view(const StoredPlan& p) {
           {"jobs", p.jobs}};
 }
 
-Result<Response> create(Controller& c, const Request& request) {
+Result<Response> create_plan(Controller& c, const Request& request) {
   auto body = json_body(request);
   if (!body) return fail(body.error());
   auto plan = c.create_plan(*body, request.identity.name);
@@ -70,7 +70,7 @@ Result<Response> revisions(const Controller& c, const Request& request) {
 }  // namespace
 
 void add_plan_routes(Router& router, Controller& c) {
-  router.post("/v1/plans", [&c](const Request& r) { return create(c, r); });
+  router.post("/v1/plans", [&c](const Request& r) { return create_plan(c, r); });
   router.get("/v1/plans", [&c](const Request&) -> Result<Response> {
     Json out{{"plans", Json::array()}};
     const auto now = c.state();

@@ -165,6 +165,10 @@ Result<Json> get_object(const Json& object, std::string_view key) {
   return *v;
 }
 
+std::string plain_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : dump_json(value);
+}
+
 Status check_keys(const Json& object, const std::vector<std::string>& known,
                   std::string_view what) {
   for (const auto& [key, value] : object.items()) {

@@ -21,6 +21,8 @@ Result<Json> parse_json_object(std::string_view text, std::string_view what,
 
 // Never throws: invalid UTF-8 is replaced.
 std::string dump_json(const Json& value, int indent = -1);
+// A text as it is, anything else as JSON: what somebody meant who wrote it with or without quotes.
+std::string plain_text(const Json& value);
 
 // Field readers; absent or null gives the default, a wrong type is an Error naming the field.
 Result<std::string> get_string(const Json& object, std::string_view key,

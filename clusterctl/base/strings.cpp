@@ -113,6 +113,10 @@ size_t utf8_length(std::string_view s) {
 
 }  // namespace
 
+bool contains(const std::vector<std::string>& list, std::string_view text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
 bool valid_utf8(std::string_view text) {
   while (!text.empty()) {
     const size_t n = utf8_length(text);

@@ -12,6 +12,7 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 std::vector<std::string> split(std::string_view text, char separator, bool skip_empty = false);
 std::string trim(std::string_view text);
 std::string lower(std::string_view text);
+bool contains(const std::vector<std::string>& list, std::string_view text);
 // Control characters and line breaks, those of Unicode included, become spaces: text of others
 // inside one line of ours.
 std::string one_line(std::string_view text);

@@ -22,10 +22,6 @@ const Json* look(const Json& vars, const std::string& name) {
   return it == vars.end() ? nullptr : &*it;
 }
 
-std::string as_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : dump_json(value);
-}
-
 bool holds(const std::string& variable, const std::optional<std::string>& wanted, const Json& vars,
            const Json& defaults) {
   const Json* value = look(vars, variable);
@@ -34,7 +30,7 @@ bool holds(const std::string& variable, const std::optional<std::string>& wanted
     return !is_empty(value);
   }
   if (is_empty(value)) value = look(defaults, variable);
-  return !is_empty(value) && as_text(*value) == *wanted;
+  return !is_empty(value) && plain_text(*value) == *wanted;
 }
 
 bool any_of(const std::vector<std::string>& wanted, const std::vector<std::string>& have) {

@@ -27,10 +27,6 @@ Result<std::vector<std::string>> one_or_many(const Json& value, std::string_view
   return get_strings(Json{{std::string(key), value}}, key);
 }
 
-std::string as_text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : dump_json(value);
-}
-
 tl::unexpected<Error> bad(std::string message, std::string hint = "") {
   return fail(Code::kInvalid, "bad_catalog", std::move(message), std::move(hint));
 }
@@ -88,7 +84,7 @@ Result<std::map<std::string, std::optional<std::string>>> read_when(const Json& 
   for (const auto& [name, wanted] : value.items()) {
     if (wanted.is_structured())
       return bad(fmt::format("`when: {{{}: …}}` needs a plain value", name));
-    out[name] = wanted.is_null() ? std::nullopt : std::optional(as_text(wanted));
+    out[name] = wanted.is_null() ? std::nullopt : std::optional(plain_text(wanted));
   }
   return out;
 }

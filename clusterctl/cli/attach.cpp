@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kRedrawEvery{250};
-constexpr milliseconds kPatience{60000};
+constexpr milliseconds kOutagePatience{60000};
 
 // Puts progress on the terminal: appended lines, or a block that is redrawn under them.
 class View {
@@ -88,7 +88,7 @@ Result<Json> get_patiently(Session& session, const std::string& path) {
   for (;;) {
     auto job = session.get(path);
     if (job || job.error().code != Code::kUnavailable || session.terminal.interrupted() ||
-        session.timer.now() - begin >= kPatience) {
+        session.timer.now() - begin >= kOutagePatience) {
       return job;
     }
     session.timer.sleep(milliseconds{500});
@@ -119,7 +119,7 @@ Result<int> follow_job(Session& session, const std::string& id, const std::strin
   client::Follow what;
   what.request.path = path + "/events";
   what.request.query = {{"follow", "true"}};
-  what.give_up_after = kPatience;
+  what.give_up_after = kOutagePatience;
   what.on_message = [&](const client::SseMessage& m) {
     view.message(m);
     return !progress.ended();

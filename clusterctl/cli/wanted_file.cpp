@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMaxInput = 1 << 20;
 constexpr size_t kMaxAnswer = 64 << 20;
-constexpr std::chrono::minutes kPatience{5};
+constexpr std::chrono::minutes kProgramPatience{5};
 
 // A folder of our own that goes again.
 class TempFolder {
@@ -69,7 +69,7 @@ Result<std::string> ask_ansible(const fs::path& source, const fs::path& folder, 
   if (exported) spec.argv.emplace_back("--export");
   spec.env = environment();
   spec.env.try_emplace("ANSIBLE_TRANSFORM_INVALID_GROUP_CHARS", "ignore");
-  auto output = run_process(std::move(spec), kPatience);
+  auto output = run_process(std::move(spec), kProgramPatience);
   if (!output) {
     Error error = output.error();
     error.code = Code::kRefused;

@@ -30,7 +30,7 @@ void read_word(fleet::Problems& problems, const Json& patch, const char* key,
 void read_budget(fleet::Problems& problems, const Json& patch, std::string& out) {
   const auto given = patch.find("max_unavailable");
   if (given == patch.end()) return;
-  const std::string value = given->is_string() ? given->get<std::string>() : dump_json(*given);
+  const std::string value = plain_text(*given);
   if (plan::budget(value, 100)) {
     out = value;
     return;

@@ -4,18 +4,14 @@
 #include <map>
 #include <set>
 
-#include "base/time.h"
+#include "base/time_json.h"
 #include "fleet/words.h"
 #include "plan/plan.h"
 
 namespace clusterctl::controller {
 namespace {
 
-constexpr size_t kShownNodes = 20;
-
-Json time_or_null(const std::optional<Time>& time) {
-  return time ? Json(format_time(*time)) : Json();
-}
+constexpr size_t kShownUnhealthy = 20;
 
 std::string status_word(const fleet::SeenMember& m) {
   return m.leader ? "Leader" : m.reachable ? "Reachable" : "Unreachable";
@@ -74,7 +70,7 @@ void count(Tally& tally, const fleet::Node& node, const std::string& service) {
   const auto seen = node.status.services.find(service);
   const bool healthy = seen != node.status.services.end() && seen->second.healthy;
   tally.healthy += healthy;
-  if (!healthy && tally.unhealthy.size() < kShownNodes) {
+  if (!healthy && tally.unhealthy.size() < kShownUnhealthy) {
     tally.unhealthy.push_back(
         {{"name", node.name},
          {"message",

@@ -43,7 +43,7 @@ bool changes_ground(const State& before, const Change& change) {
 }
 
 // Nodes that some job works on or waits for.
-std::set<std::string> busy_nodes(const State& state) {
+std::set<std::string> nodes_with_jobs(const State& state) {
   std::set<std::string> out;
   for (const auto& [id, job] : state.jobs) {
     if (job::is_final(job->state)) continue;
@@ -94,7 +94,7 @@ std::optional<std::string> Controller::derive(Change& change) const {
   const bool all_pending =
       all || change.cluster || !change.removed_nodes.empty() || managers != managers_seen_;
   const auto touched = touched_nodes(change);
-  const auto busy = busy_nodes(after);
+  const auto busy = nodes_with_jobs(after);
   const Time now = deps_.clock.now();
   for (const auto& [id, node] : fleet.nodes) {
     const bool this_one = touched.count(id) != 0;

@@ -1,16 +1,13 @@
 #include "controller/notices.h"
 
 #include "base/time.h"
+#include "base/time_json.h"
 #include "fleet/words.h"
 
 namespace clusterctl::controller {
 namespace {
 
-constexpr size_t kShownNodes = 50;
-
-Json time_or_null(const std::optional<Time>& time) {
-  return time ? Json(format_time(*time)) : Json();
-}
+constexpr size_t kShownFailed = 50;
 
 // Enough to decide whether to look, and never a variable.
 Json about(const job::Job& job) {
@@ -18,7 +15,7 @@ Json about(const job::Job& job) {
   Json failed = Json::array();
   for (const job::NodeOutcome& n : job.nodes) {
     ++counts[std::string(to_word(n.state))];
-    if (n.state == job::OutcomeState::kFailed && failed.size() < kShownNodes)
+    if (n.state == job::OutcomeState::kFailed && failed.size() < kShownFailed)
       failed.push_back({{"name", n.name}, {"message", n.message}});
   }
   return {{"id", job.id},

@@ -15,14 +15,6 @@ constexpr std::array<std::string_view, 9> kSecretWords{"password",    "passwd", 
                                                        "secret",      "token",      "api_key",
                                                        "private_key", "credential", "secret_key"};
 
-// {"secret": "<name>"} and nothing else.
-std::optional<std::string> reference(const Json& value) {
-  if (!value.is_object() || value.size() != 1 || !value.contains("secret") ||
-      !value["secret"].is_string())
-    return std::nullopt;
-  return value["secret"].get<std::string>();
-}
-
 class Hider {
  public:
   Hider(const SecretNames& names, const std::map<std::string, Json>& existing,
@@ -30,7 +22,7 @@ class Hider {
       : names_(names), existing_(existing), values_(values) {}
 
   Result<Json> hide(const Json& value, const std::string& path, bool secret, bool listed = false) {
-    if (const auto name = reference(value)) {
+    if (const auto name = secret_reference(value)) {
       if (!existing_.count(*name)) {
         return fail(Code::kInvalid, "no_such_secret",
                     fmt::format("there is no secret \"{}\"", one_line(*name)),
@@ -82,7 +74,7 @@ void collect_strings(const Json& value, std::vector<std::string>& out) {
 
 Result<Json> resolve(const Json& value, const std::map<std::string, Json>& secrets,
                      std::vector<std::string>& values) {
-  if (const auto name = reference(value)) {
+  if (const auto name = secret_reference(value)) {
     const auto it = secrets.find(*name);
     if (it == secrets.end()) {
       return fail(Code::kInternal, "no_such_secret",
@@ -152,9 +144,16 @@ Result<job::Resolved> resolve_secrets(const Json& vars,
   return out;
 }
 
+std::optional<std::string> secret_reference(const Json& value) {
+  if (!value.is_object() || value.size() != 1 || !value.contains("secret") ||
+      !value["secret"].is_string())
+    return std::nullopt;
+  return value["secret"].get<std::string>();
+}
+
 std::set<std::string> secret_references(const Json& vars) {
   std::set<std::string> out;
-  if (const auto name = reference(vars)) {
+  if (const auto name = secret_reference(vars)) {
     out.insert(*name);
   } else if (vars.is_structured()) {
     for (const Json& item : vars) out.merge(secret_references(item));

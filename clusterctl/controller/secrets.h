@@ -48,6 +48,9 @@ Result<Json> hide_secrets(const Json& vars, const SecretNames& names, const std:
 // The inverse, for a run. kInternal when a reference has no value.
 Result<job::Resolved> resolve_secrets(const Json& vars, const std::map<std::string, Json>& secrets);
 
+// The name in {"secret": "<name>"} and nothing else.
+std::optional<std::string> secret_reference(const Json& value);
+
 // Names of all secrets that `vars` refers to.
 std::set<std::string> secret_references(const Json& vars);
 

@@ -18,15 +18,9 @@ std::string first_label(const std::string& name) {
   return name.substr(0, name.find('.'));
 }
 
-std::optional<std::string> reference(const Json& value) {
-  const auto names = secret_references(value);
-  const bool whole = value.is_object() && value.size() == 1 && value.contains("secret");
-  return whole && names.size() == 1 ? std::optional(*names.begin()) : std::nullopt;
-}
-
 // A secret value that is the one already kept is the reference to it.
 Json keep_known(const Json& wanted, const Json& current, const std::map<std::string, Json>& known) {
-  if (const auto name = reference(current); name && !reference(wanted)) {
+  if (const auto name = secret_reference(current); name && !secret_reference(wanted)) {
     const auto it = known.find(*name);
     return it != known.end() && it->second == wanted ? current : wanted;
   }
@@ -48,7 +42,7 @@ Json keep_known(const Json& wanted, const Json& current, const std::map<std::str
 }
 
 Json resolved(const Json& value, const std::map<std::string, Json>& values) {
-  if (const auto name = reference(value)) {
+  if (const auto name = secret_reference(value)) {
     const auto it = values.find(*name);
     return it == values.end() ? value : it->second;
   }

@@ -16,10 +16,6 @@ bool lives(const Node& node) {
   return node.status.presence == Presence::kDiscovered;
 }
 
-bool same_addr(const std::string& a, const std::string& b) {
-  return canonical_addr(a) == canonical_addr(b);
-}
-
 std::string short_name(const std::string& name) {
   return is_ip(name) ? name : name.substr(0, name.find('.'));
 }

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include "base/time.h"
+#include "base/time_json.h"
 #include "fleet/problems.h"
 
 namespace clusterctl::fleet {
 namespace {
-
-Json time_json(const std::optional<Time>& t) {
-  return t ? Json(format_time(*t)) : Json();
-}
 
 // Reads a record we wrote ourselves: the first wrong field is an Error.
 class Reader {
@@ -250,7 +247,7 @@ Json to_json(const Maintenance& m) {
           {"owner", m.owner},
           {"job", m.job},
           {"since", format_time(m.since)},
-          {"until", time_json(m.until)},
+          {"until", time_or_null(m.until)},
           {"availability_before", word(m.before)}};
 }
 
@@ -284,7 +281,7 @@ Json to_json(const NodeStatus& s) {
   return {{"lifecycle", word(s.lifecycle)},
           {"previous", s.previous ? Json(word(*s.previous)) : Json()},
           {"presence", word(s.presence)},
-          {"last_seen", time_json(s.last_seen)},
+          {"last_seen", time_or_null(s.last_seen)},
           {"applied", s.applied ? to_json(*s.applied) : Json()},
           {"services", std::move(services)},
           {"hardware", s.hardware ? to_json(*s.hardware) : Json()},

@@ -126,6 +126,10 @@ std::string canonical_addr(std::string_view addr) {
   return out;
 }
 
+bool same_addr(std::string_view a, std::string_view b) {
+  return canonical_addr(a) == canonical_addr(b);
+}
+
 Status check_name(std::string_view name) {
   // Words that mean something else to Ansible, or to this program's own commands.
   constexpr std::string_view kTaken[] = {"all", "ungrouped", "localhost", "active", "last"};

@@ -27,6 +27,7 @@ bool is_host_name(std::string_view text);  // RFC 1123, not a malformed IPv4 add
 
 // One spelling per address, for comparing: IPv6 shortened, names in lower case.
 std::string canonical_addr(std::string_view addr);
+bool same_addr(std::string_view a, std::string_view b);
 
 Status check_name(std::string_view name);
 Status check_word(std::string_view word, std::string_view what);

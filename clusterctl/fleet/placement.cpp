@@ -17,10 +17,6 @@
 namespace clusterctl::fleet {
 namespace {
 
-bool has(const std::vector<std::string>& list, std::string_view what) {
-  return std::find(list.begin(), list.end(), what) != list.end();
-}
-
 void may_be_used(const Placement& p, Findings& out) {
   for (const Candidate& c : p.candidates) {
     const NodeSpec& spec = c.node->spec;
@@ -217,7 +213,7 @@ bool members_are_healthy(const Placement& p, const std::string& service) {
            it->second.healthy;
   };
   const auto candidate = [&](const Candidate& c) {
-    return c.role == Role::kManager && has(c.services, service);
+    return c.role == Role::kManager && contains(c.services, service);
   };
   return std::any_of(p.managers.begin(), p.managers.end(), manager) ||
          std::any_of(p.candidates.begin(), p.candidates.end(), candidate);
@@ -226,7 +222,7 @@ bool members_are_healthy(const Placement& p, const std::string& service) {
 bool is_carried(const Placement& p, const std::string& service) {
   return std::any_of(p.managers.begin(), p.managers.end(), [&](const Node* node) {
     return node->status.services.count(service) ||
-           (node->status.applied && has(node->status.applied->services, service));
+           (node->status.applied && contains(node->status.applied->services, service));
   });
 }
 
@@ -252,7 +248,7 @@ void together(const Placement& p, Findings& out) {
   const std::set<std::string> healthy = healthy_services(p);
   for (const Candidate& c : p.candidates) {
     for (const auto& [service, other] : c.forbids) {
-      if (!has(c.services, service) || !has(c.services, other)) continue;
+      if (!contains(c.services, service) || !contains(c.services, other)) continue;
       out.refuse("forbidden_together", c,
                  fmt::format("{}: {} and {} must not be on one node", c.node->name, service, other),
                  "choose other capabilities: `clusterctl node commission NAME --capabilities=…`");

@@ -42,7 +42,7 @@ void check_first_manager(const Placement& p, Findings& out) {
     }
     const auto value = c.vars.find(kVariable);
     if (value == c.vars.end() || value->is_null() || *value == "") continue;
-    const std::string name = value->is_string() ? value->get<std::string>() : dump_json(*value);
+    const std::string name = plain_text(*value);
     const Node* node = p.snapshot->by_name(name);
     if (!node) {
       std::string hint = "`clusterctl node ls` shows the names";

@@ -7,27 +7,12 @@
 #include "base/strings.h"
 #include "fleet/conditions.h"
 #include "fleet/patterns.h"
+#include "fleet/vars.h"
 
 namespace clusterctl::fleet {
 namespace {
 
 constexpr std::string_view kController = "dtr-controller", kReplica = "dtr-replica";
-
-bool has(const std::vector<std::string>& list, std::string_view what) {
-  return std::find(list.begin(), list.end(), what) != list.end();
-}
-
-const Json* find(const Json& vars, std::string_view name) {
-  if (!vars.is_object()) return nullptr;
-  const auto it = vars.find(name);
-  return it == vars.end() || it->is_null() ? nullptr : &*it;
-}
-
-std::string text_of(const Json& vars, std::string_view name) {
-  const Json* value = find(vars, name);
-  if (!value) return "";
-  return value->is_string() ? value->get<std::string>() : dump_json(*value);
-}
 
 // Registry nodes that are commissioned and not in the request.
 std::vector<const Standing*> standing_registry(const Placement& p) {
@@ -57,7 +42,7 @@ constexpr Storage kStorage[] = {
 };
 
 std::string storage_of(const Json& vars) {
-  const std::string word = text_of(vars, "dtr_storage");
+  const std::string word = var_text(vars, "dtr_storage");
   return word.empty() || word == "filesystem" ? "local" : word;
 }
 
@@ -81,8 +66,8 @@ std::vector<std::string> with_variable_forms(const Node& node, std::vector<std::
                                              const std::vector<std::string>& group_default,
                                              const Json& vars, const Json& own_vars) {
   if (is_registry(given)) return given;
-  const Json* replica = find(own_vars, "dtr_replica");
-  const bool controller = text_of(vars, "dtr_bootstrap_node_name") == node.name;
+  const Json* replica = find_var(own_vars, "dtr_replica");
+  const bool controller = var_text(vars, "dtr_bootstrap_node_name") == node.name;
   if (!controller && !(replica && *replica == true)) return given;
   if (given.empty()) {
     given = group_default;
@@ -96,12 +81,12 @@ std::vector<std::string> with_variable_forms(const Node& node, std::vector<std::
 void check_registry(const Placement& p, Findings& out) {
   std::string first;
   for (const Standing* s : standing_registry(p)) {
-    if (has(s->node->status.applied->capabilities, kController)) first = s->node->name;
+    if (contains(s->node->status.applied->capabilities, kController)) first = s->node->name;
   }
   for (const Candidate& c : p.candidates) {
-    const bool controller = has(c.capabilities, kController),
-               replica = has(c.capabilities, kReplica);
-    if (is_registry(c.capabilities) && has(c.capabilities, "ucp-controller")) {
+    const bool controller = contains(c.capabilities, kController),
+               replica = contains(c.capabilities, kReplica);
+    if (is_registry(c.capabilities) && contains(c.capabilities, "ucp-controller")) {
       out.refuse(
           "ucp_with_dtr", c,
           fmt::format("{} cannot be ucp-controller and carry the registry", c.node->name),
@@ -137,11 +122,11 @@ void check_registry_cluster(const Placement& p, Findings& out) {
     return is_healthy(*s->node, p.registry_services);
   });
   const bool comes = std::any_of(p.candidates.begin(), p.candidates.end(), [](const Candidate& c) {
-    return has(c.capabilities, kController);
+    return contains(c.capabilities, kController);
   });
   if (healthy || (comes && standing.empty())) return;
   for (const Candidate& c : p.candidates) {
-    if (!has(c.capabilities, kReplica) || has(c.capabilities, kController)) continue;
+    if (!contains(c.capabilities, kReplica) || contains(c.capabilities, kController)) continue;
     if (standing.empty()) {
       out.refuse("no_registry", c,
                  fmt::format("{} would be a replica of a registry that is not there", c.node->name),
@@ -212,7 +197,7 @@ void check_bootstrap(const Placement& p, Findings& out) {
   const bool registry = std::any_of(p.candidates.begin(), p.candidates.end(),
                                     [](const Candidate& c) { return is_registry(c.capabilities); });
   for (const Candidate& c : p.candidates) {
-    const std::string name = text_of(c.vars, "dtr_bootstrap_node_name");
+    const std::string name = var_text(c.vars, "dtr_bootstrap_node_name");
     if (name.empty()) continue;
     if (!p.snapshot->by_name(name)) {
       std::string hint = "`clusterctl node ls` shows the names";
@@ -233,13 +218,13 @@ void check_bootstrap(const Placement& p, Findings& out) {
       }
       continue;
     }
-    if (has(c.capabilities, kController) && name != c.node->name) {
+    if (contains(c.capabilities, kController) && name != c.node->name) {
       out.refuse("registry_contradiction", c,
                  fmt::format("{} is named as dtr-controller, dtr_bootstrap_node_name says {}",
                              c.node->name, name),
                  "make it dtr-replica, or set dtr_bootstrap_node_name to its name");
     }
-    if (has(c.capabilities, kReplica) && name == c.node->name) {
+    if (contains(c.capabilities, kReplica) && name == c.node->name) {
       out.refuse("registry_contradiction", c,
                  fmt::format("{} is named as dtr-replica, dtr_bootstrap_node_name makes it the "
                              "controller",
@@ -254,7 +239,7 @@ void check_bootstrap(const Placement& p, Findings& out) {
 void check_registry_variables(const Placement& p, Findings& out) {
   check_bootstrap(p, out);
   if (p.candidates.empty()) return;
-  if (const Json* everywhere = find(p.snapshot->globals, "dtr_replica");
+  if (const Json* everywhere = find_var(p.snapshot->globals, "dtr_replica");
       everywhere && *everywhere != false) {
     return out.refuse("dtr_replica_everywhere", p.candidates.front(),
                       "dtr_replica is set for every node: each of them would be of the registry",
@@ -262,9 +247,9 @@ void check_registry_variables(const Placement& p, Findings& out) {
                       "`--capabilities=dtr-replica`");
   }
   for (const Candidate& c : p.candidates) {
-    const Json* value = find(c.vars, "dtr_replica");
+    const Json* value = find_var(c.vars, "dtr_replica");
     if (!value) continue;
-    const bool replica = has(c.capabilities, kReplica);
+    const bool replica = contains(c.capabilities, kReplica);
     if (!value->is_boolean()) {
       out.refuse("registry_contradiction", c,
                  fmt::format("{}: dtr_replica is {}, not true or false", c.node->name,

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "fleet/patterns.h"
 #include "fleet/subnet.h"
+#include "fleet/vars.h"
 
 namespace clusterctl::fleet {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 bool is_set(const Json& vars, std::string_view name) {
   const auto it = vars.find(name);
   return it != vars.end() && !it->is_null() && *it != "" && *it != false;
-}
-
-std::string text_of(const Json& vars, std::string_view name) {
-  const auto it = vars.find(name);
-  if (it == vars.end() || it->is_null()) return "";
-  return it->is_string() ? it->get<std::string>() : dump_json(*it);
 }
 
 const std::string kSet = "`clusterctl global set service_vip=ADDRESS`";
@@ -39,7 +34,7 @@ void check_address(const Placement& p, const Candidate& c, const std::string& vi
         "choose a free address: " + kSet);
   }
   if (!is_set(c.vars, "control_subnet")) return;
-  const std::string cidr = text_of(c.vars, "control_subnet");
+  const std::string cidr = var_text(c.vars, "control_subnet");
   const auto subnet = Subnet::parse(cidr);
   if (!subnet) {
     out.refuse("bad_subnet", c,
@@ -60,10 +55,10 @@ void check_address(const Placement& p, const Candidate& c, const std::string& vi
 
 // Managers that are there already: one address for all, and each of them able to hold it.
 void check_standing(const Placement& p, const Candidate& c, Findings& out) {
-  const std::string vip = text_of(c.vars, "service_vip");
+  const std::string vip = var_text(c.vars, "service_vip");
   for (const Standing& s : p.standing) {
     if (std::find(p.managers.begin(), p.managers.end(), s.node) == p.managers.end()) continue;
-    if (text_of(s.vars, "service_vip") != vip) {
+    if (var_text(s.vars, "service_vip") != vip) {
       out.refuse(
           "vip_differs", c,
           fmt::format("{} and {} have different values of service_vip", s.node->name, c.node->name),
@@ -95,8 +90,8 @@ void check_vip(const Placement& p, Findings& out) {
   for (const Candidate& c : p.candidates) {
     if (c.role != Role::kManager) continue;
     if (is_set(c.vars, "service_vip")) {
-      check_address(p, c, text_of(c.vars, "service_vip"), out);
-    } else if (managers > 1 && text_of(c.vars, "vip_provider") != "external") {
+      check_address(p, c, var_text(c.vars, "service_vip"), out);
+    } else if (managers > 1 && var_text(c.vars, "vip_provider") != "external") {
       out.refuse("vip_required", c,
                  fmt::format("{}: {} managers need one address for all, service_vip is not set",
                              c.node->name, managers),
@@ -106,7 +101,7 @@ void check_vip(const Placement& p, Findings& out) {
     }
     if (!first) check_standing(p, c, out);
     if (!first) first = &c;
-    if (text_of(c.vars, "service_vip") != text_of(first->vars, "service_vip")) {
+    if (var_text(c.vars, "service_vip") != var_text(first->vars, "service_vip")) {
       out.refuse("vip_differs", c,
                  fmt::format("{} and {} have different values of service_vip", first->node->name,
                              c.node->name),

@@ -31,10 +31,6 @@ std::string difference(const Identity& known, const Identity& seen) {
   return out.empty() ? "other network cards" : join(out, ", ");
 }
 
-bool same_addr(const std::string& a, const std::string& b) {
-  return canonical_addr(a) == canonical_addr(b);
-}
-
 // Everything by which a node may be known: as accepted and as seen.
 std::vector<Identity> identities(const Node& node) {
   std::vector<Identity> out{known_identity(node)};

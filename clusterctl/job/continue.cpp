@@ -4,12 +4,10 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
+
 namespace clusterctl::job {
 namespace {
-
-bool contains(const std::vector<std::string>& list, const std::string& item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
 
 bool wanted(const NodeOutcome& n, const Selection& what) {
   if (what.resume) return n.state != OutcomeState::kSucceeded;

@@ -1,15 +1,12 @@
 #include "job/job_json.h"
 
 #include "base/time.h"
+#include "base/time_json.h"
 #include "job/causes.h"
 #include "job/continue.h"
 
 namespace clusterctl::job {
 namespace {
-
-Json time_json(const std::optional<Time>& t) {
-  return t ? Json(format_time(*t)) : Json();
-}
 
 std::string name_of(const std::string& id, const Job& job, const fleet::Snapshot& fleet) {
   if (const NodeOutcome* outcome = job.outcome(id)) return outcome->name;
@@ -50,8 +47,8 @@ Json stage_view(const StageStatus& stage, const Job& job, const fleet::Snapshot&
           {"playbook", stage.def.playbook},
           {"state", to_word(stage.state)},
           {"nodes", nodes},
-          {"started", time_json(stage.started)},
-          {"ended", time_json(stage.ended)}};
+          {"started", time_or_null(stage.started)},
+          {"ended", time_or_null(stage.ended)}};
 }
 
 }  // namespace
@@ -64,18 +61,18 @@ Json to_json(const Job& job, const fleet::Snapshot& fleet, const std::optional<C
            {"state", to_word(job.state)},
            {"cancel_requested", job.cancel_requested},
            {"pause_requested", job.pause.requested},
-           {"paused", time_json(job.pause.since)},
+           {"paused", time_or_null(job.pause.since)},
            {"continues", job.continuation.continues},
            {"continued_by", job.continuation.continued_by},
            {"resumable", continuable(job)},
-           {"resumable_until", time_json(continuable_until(job))},
+           {"resumable_until", time_or_null(continuable_until(job))},
            {"reason", job.reason},
            {"error", job.error},
            {"hint", job.hint},
            {"request", plan::to_json(job.request)},
            {"created", format_time(job.created)},
-           {"started", time_json(job.started)},
-           {"ended", time_json(job.ended)},
+           {"started", time_or_null(job.started)},
+           {"ended", time_or_null(job.ended)},
            {"resource_version", job.resource_version},
            {"problems", problems_json(job.problems)},
            {"warnings", problems_json(job.warnings)}};

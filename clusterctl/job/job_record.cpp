@@ -16,16 +16,16 @@ Enum from_word(const std::string& word, Enum last) {
   throw std::invalid_argument("unknown word " + word);
 }
 
-constexpr std::array<std::string_view, 3> kAvailability{"active", "pause", "drain"};
+constexpr std::array<std::string_view, 3> kAvailabilityWords{"active", "pause", "drain"};
 
 fleet::Availability availability_from(const std::string& word) {
-  for (size_t i = 0; i < kAvailability.size(); ++i) {
-    if (kAvailability[i] == word) return static_cast<fleet::Availability>(i);
+  for (size_t i = 0; i < kAvailabilityWords.size(); ++i) {
+    if (kAvailabilityWords[i] == word) return static_cast<fleet::Availability>(i);
   }
   throw std::invalid_argument("unknown availability " + word);
 }
 
-Json time_json(const std::optional<Time>& t) {
+Json time_number(const std::optional<Time>& t) {
   return t ? Json(t->time_since_epoch().count()) : Json();
 }
 std::optional<Time> time_from(const Json& j) {
@@ -33,7 +33,7 @@ std::optional<Time> time_from(const Json& j) {
   return Time(std::chrono::milliseconds(j.get<int64_t>()));
 }
 
-Json problems_json(const std::vector<Problem>& problems) {
+Json problem_rows(const std::vector<Problem>& problems) {
   Json out = Json::array();
   for (const Problem& p : problems) out.push_back({p.code, p.message, p.hint, p.node});
   return out;
@@ -48,7 +48,8 @@ std::vector<Problem> problems_from(const Json& j) {
 Json changes_json(const std::map<std::string, plan::SpecChange>& changes) {
   Json out = Json::object();
   for (const auto& [id, c] : changes) {
-    out[id] = {c.host_group, c.capabilities, kAvailability[static_cast<size_t>(c.availability)]};
+    out[id] = {c.host_group, c.capabilities,
+               kAvailabilityWords[static_cast<size_t>(c.availability)]};
     if (!c.labels && !c.vars) continue;
     out[id].push_back(c.labels ? Json(*c.labels) : Json());
     out[id].push_back(c.vars ? *c.vars : Json());
@@ -112,7 +113,7 @@ plan::RunVars vars_from(const Json& j) {
 
 Json availability_json(const std::map<std::string, fleet::Availability>& wanted) {
   Json out = Json::object();
-  for (const auto& [id, a] : wanted) out[id] = kAvailability[static_cast<size_t>(a)];
+  for (const auto& [id, a] : wanted) out[id] = kAvailabilityWords[static_cast<size_t>(a)];
   return out;
 }
 
@@ -157,9 +158,10 @@ plan::Stage def_from(const Json& j) {
 }
 
 Json stage_json(const StageStatus& s) {
-  return {{"def", def_json(s.def)},      {"run", s.run},         {"nodes", s.nodes},
-          {"state", to_word(s.state)},   {"closing", s.closing}, {"started", time_json(s.started)},
-          {"ended", time_json(s.ended)}, {"fences", s.fences}};
+  return {
+      {"def", def_json(s.def)},        {"run", s.run},         {"nodes", s.nodes},
+      {"state", to_word(s.state)},     {"closing", s.closing}, {"started", time_number(s.started)},
+      {"ended", time_number(s.ended)}, {"fences", s.fences}};
 }
 
 StageStatus stage_from(const Json& j) {
@@ -215,12 +217,12 @@ Json control_json(const Job& job) {
   const Continuation& c = job.continuation;
   return {{"pause",
            {{"requested", job.pause.requested},
-            {"since", time_json(job.pause.since)},
+            {"since", time_number(job.pause.since)},
             {"sum", job.pause.sum.count()}}},
           {"overrun",
            {{"reason", job.overrun.reason},
             {"error", job.overrun.error},
-            {"at", time_json(job.overrun.at)}}},
+            {"at", time_number(job.overrun.at)}}},
           {"continuation",
            {{"continues", c.continues},
             {"continued_by", c.continued_by},
@@ -319,11 +321,11 @@ Json to_record(const Job& job) {
          {"ledger", ledger_json(job.ledger)},
          {"rendered", job.rendered},
          {"cleanup", job.cleanup ? def_json(*job.cleanup) : Json()},
-         {"problems", problems_json(job.problems)},
-         {"warnings", problems_json(job.warnings)},
-         {"created", time_json(job.created)},
-         {"started", time_json(job.started)},
-         {"ended", time_json(job.ended)},
+         {"problems", problem_rows(job.problems)},
+         {"warnings", problem_rows(job.warnings)},
+         {"created", time_number(job.created)},
+         {"started", time_number(job.started)},
+         {"ended", time_number(job.ended)},
          {"resource_version", job.resource_version}};
   if (!job.chain.plan.empty())
     j["chain"] = {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "base/time.h"
+#include "base/time_json.h"
 
 namespace clusterctl::job {
 namespace {
@@ -16,10 +16,6 @@ constexpr size_t kChunk = 1 << 20;
 constexpr size_t kMaxLine = 8 << 20;
 constexpr size_t kMaxWaiting = 20;  // names in an answer
 
-Json time_json(const std::optional<Time>& t) {
-  return t ? Json(format_time(*t)) : Json();
-}
-
 Json between(const std::optional<Time>& from, const std::optional<Time>& to) {
   return from && to ? Json(std::max<int64_t>(0, (*to - *from).count())) : Json();
 }
@@ -27,8 +23,8 @@ Json between(const std::optional<Time>& from, const std::optional<Time>& to) {
 Json span_json(const ansible::ServiceSpan& s) {
   return {{"service", s.service},
           {"state", s.state},
-          {"started", time_json(s.started)},
-          {"ended", time_json(s.ended)},
+          {"started", time_or_null(s.started)},
+          {"ended", time_or_null(s.ended)},
           {"ms", between(s.started, s.ended)},
           {"busy_ms", s.busy_ms},
           {"tasks", s.tasks},
@@ -44,7 +40,7 @@ Json current_json(const StageStatus& stage, const ansible::RunTimeline::Current&
           {"play", c.play},
           {"service", c.service},
           {"task", c.task},
-          {"since", time_json(c.since)},
+          {"since", time_or_null(c.since)},
           {"ms", between(c.since, now)},
           {"waiting", c.waiting_for.size()},
           {"waiting_for", names}};
@@ -96,8 +92,8 @@ Json Timelines::stage(const StageStatus& stage, const Job& job, const Entry& ent
   Json out{{"name", stage.def.name},
            {"run", stage.run},
            {"state", to_word(stage.state)},
-           {"started", time_json(stage.started)},
-           {"ended", time_json(stage.ended)},
+           {"started", time_or_null(stage.started)},
+           {"ended", time_or_null(stage.ended)},
            {"ms", between(stage.started, stage.ended ? stage.ended : std::optional(clock_.now()))},
            {"events", entry.timeline.events()}};
   out["slowest"] = out["nodes"] = Json::array();
@@ -130,8 +126,8 @@ Json Timelines::of(const Job& job) {
   const Time now = clock_.now();
   Json out{{"job", job.id},
            {"state", to_word(job.state)},
-           {"started", time_json(job.started)},
-           {"ended", time_json(job.ended)},
+           {"started", time_or_null(job.started)},
+           {"ended", time_or_null(job.ended)},
            {"elapsed_ms", between(job.started, job.ended ? job.ended : std::optional(now))},
            {"silence_ms", Json()},
            {"current", Json()},

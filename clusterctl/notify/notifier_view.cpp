@@ -1,16 +1,10 @@
 #include <fmt/format.h>
 
-#include "base/time.h"
+#include "base/time_json.h"
 #include "notify/notifier.h"
 
 namespace clusterctl::notify {
-namespace {
-
-Json when(const std::optional<Time>& time) {
-  return time ? Json(format_time(*time)) : Json();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Json Notifier::view() const {
   const MutexLock lock(mutex_);
@@ -31,8 +25,8 @@ Json Notifier::view_of(const Lane& lane) const {
           {"failures", lane.failures},
           {"dropped", lane.dropped},
           {"cursor", lane.settled},
-          {"last_delivered", when(lane.last_delivered)},
-          {"last_failed", when(lane.last_failed)},
+          {"last_delivered", time_or_null(lane.last_delivered)},
+          {"last_failed", time_or_null(lane.last_failed)},
           {"error", lane.last_error}};
 }
 

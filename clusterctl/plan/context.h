@@ -18,6 +18,9 @@ namespace clusterctl::plan {
 using fleet::Node;
 using NodeList = std::vector<const Node*>;
 
+// A job record holds every stage: so many batches fit into it.
+inline constexpr size_t kMaxBatches = 100;
+
 class Context {
  public:
   Context(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog, const Request& request);

@@ -8,7 +8,6 @@ namespace clusterctl::plan {
 namespace {
 
 using fleet::Count;
-using fleet::Step;
 using fleet::StepCase;
 
 // One service, as it is after the steps taken so far.
@@ -32,7 +31,7 @@ class Walk {
     }
     std::sort(missing_.begin(), missing_.end());
   }
-  void take(Step step, const Node& node) {
+  void take(fleet::Step step, const Node& node) {
     StepCase c;
     c.service = view_.service;
     c.node = node.name;
@@ -48,7 +47,7 @@ class Walk {
       stopped_ = true;
     }
     count_ = after(step, count_);
-    if (step == Step::kRemoveDead) std::erase(missing_, node.name);
+    if (step == fleet::Step::kRemoveDead) std::erase(missing_, node.name);
   }
   void clear() { count_ = {}; }
   QuorumView result() const {
@@ -123,7 +122,7 @@ std::vector<Problem> check_joining(const Context& context, const std::vector<Joi
       const fleet::SeenMember* member = view.of(target.node->id);
       if (!member || !target.leaves_first) continue;
       touched = true;
-      walk.take(member->reachable ? Step::kRemove : Step::kRemoveDead, *target.node);
+      walk.take(member->reachable ? fleet::Step::kRemove : fleet::Step::kRemoveDead, *target.node);
     }
     const catalog::Service* service = context.catalog().service(view.service);
     const bool by_capability = service && !service->on.capabilities.empty();
@@ -133,7 +132,7 @@ std::vector<Problem> check_joining(const Context& context, const std::vector<Joi
       touched = true;
       // A member already (a broken-off commission): converging it changes no count.
       if (view.of(target.node->id) && !target.leaves_first) continue;
-      walk.take(walk.count().total == 0 ? Step::kFirst : Step::kAdd, *target.node);
+      walk.take(walk.count().total == 0 ? fleet::Step::kFirst : fleet::Step::kAdd, *target.node);
     }
     if (touched) views[view.service] = walk.result();
   }
@@ -162,8 +161,8 @@ std::vector<Problem> check_removing(const Context& context, const NodeList& leav
       if (powered_off) walk.mark_dead(dead);
       // The worst order: those that answer first. Then it holds in whatever order the playbook
       // takes them.
-      for (const Node* node : live) walk.take(Step::kRemove, *node);
-      for (const Node* node : dead) walk.take(Step::kRemoveDead, *node);
+      for (const Node* node : live) walk.take(fleet::Step::kRemove, *node);
+      for (const Node* node : dead) walk.take(fleet::Step::kRemoveDead, *node);
     }
     views[view.service] = walk.result();
   }
@@ -189,7 +188,7 @@ std::vector<Problem> check_disrupting(const Context& context, const NodeList& ma
       if (!member || !member->reachable) continue;
       Walk walk(context, view, problems);
       walk.mark_dead(out_as_well(*node));
-      walk.take(Step::kDisrupt, *node);
+      walk.take(fleet::Step::kDisrupt, *node);
       const Count now = view.count();
       views[view.service] = {now.total, now.reachable, now.total, now.tolerates()};
     }
@@ -213,11 +212,11 @@ std::vector<Problem> check_reassigning(const Context& context, const std::vector
       if (!member && !stays) continue;
       touched = true;
       if (!stays) {
-        walk.take(member->reachable ? Step::kRemove : Step::kRemoveDead, *r.node);
+        walk.take(member->reachable ? fleet::Step::kRemove : fleet::Step::kRemoveDead, *r.node);
       } else if (!member) {
-        walk.take(walk.count().total == 0 ? Step::kFirst : Step::kAdd, *r.node);
+        walk.take(walk.count().total == 0 ? fleet::Step::kFirst : fleet::Step::kAdd, *r.node);
       } else if (r.before == r.after && member->reachable) {
-        Walk(context, view, problems).take(Step::kDisrupt, *r.node);
+        Walk(context, view, problems).take(fleet::Step::kDisrupt, *r.node);
       }
     }
     if (touched) views[view.service] = walk.result();

@@ -20,14 +20,10 @@ using fleet::Candidate;
 using fleet::Role;
 using Names = std::vector<std::string>;
 
-bool has(const Names& list, const std::string& what) {
-  return std::find(list.begin(), list.end(), what) != list.end();
-}
-
 Names without(const Names& list, const Names& others) {
   Names out;
   for (const std::string& name : list) {
-    if (!has(others, name)) out.push_back(name);
+    if (!contains(others, name)) out.push_back(name);
   }
   return out;
 }
@@ -280,7 +276,7 @@ Names Reassign::shared_memberships(const Move& m) const {
   Names out;
   for (const std::string& name : m.before) {
     const catalog::Service* s = catalog_.service(name);
-    if (s && s->quorum_members && has(m.after, name)) out.push_back(name);
+    if (s && s->quorum_members && contains(m.after, name)) out.push_back(name);
   }
   return out;
 }
@@ -306,7 +302,7 @@ Stage Reassign::stage(const std::string& name, const NodeList& nodes) const {
   const auto targets = ids_of(nodes);
   for (const Node* node : members_) {
     if (targets.count(node->id)) continue;
-    if (!has(out.peers, node->id)) out.peers.push_back(node->id);
+    if (!contains(out.peers, node->id)) out.peers.push_back(node->id);
     const auto it = moved_.find(node->id);
     out.services[node->id] = it == moved_.end() ? context_.services_of(*node) : it->second;
   }

@@ -14,8 +14,6 @@ namespace {
 using fleet::Availability;
 using fleet::Lifecycle;
 
-constexpr size_t kMaxBatches = 100;  // a job record holds every stage
-
 bool stays_in_maintenance(const Node& node) {
   return node.status.maintenance && node.status.maintenance->kind != "reboot";
 }

@@ -154,8 +154,7 @@ std::optional<std::chrono::seconds> read_duration(fleet::Problems& problems, con
                                                   const char* key) {
   const auto value = body.find(key);
   if (value == body.end() || value->is_null()) return std::nullopt;
-  const auto duration =
-      parse_duration(value->is_string() ? value->get<std::string>() : dump_json(*value));
+  const auto duration = parse_duration(plain_text(*value));
   if (duration) return *duration;
   problems.add(Code::kInvalid,
                Problem{"bad_duration", fmt::format("\"{}\": {}", key, duration.error().message),
@@ -165,13 +164,10 @@ std::optional<std::chrono::seconds> read_duration(fleet::Problems& problems, con
 
 void read_rolling(fleet::Problems& problems, const Json& body, Request& r) {
   const auto bad = [&](std::string field, std::string hint) {
-    problems.add(
-        Code::kInvalid,
-        Problem{"bad_" + field,
-                fmt::format("\"{}\" is {}", field,
-                            fleet::shown(body[field].is_string() ? body[field].get<std::string>()
-                                                                 : dump_json(body[field]))),
-                std::move(hint), ""});
+    problems.add(Code::kInvalid,
+                 Problem{"bad_" + field,
+                         fmt::format("\"{}\" is {}", field, fleet::shown(plain_text(body[field]))),
+                         std::move(hint), ""});
   };
   if (const auto given = body.find("max_unavailable"); given != body.end()) {
     r.max_unavailable = given->is_string()           ? given->get<std::string>()
@@ -189,8 +185,7 @@ void read_rolling(fleet::Problems& problems, const Json& body, Request& r) {
   one_of(problems, r.drain, {"auto", "always", "never"}, "unknown_word", "value of drain");
   if (const auto given = body.find("deadline"); given != body.end()) {
     constexpr std::chrono::hours kLongest{7 * 24};
-    const auto deadline =
-        parse_duration(given->is_string() ? given->get<std::string>() : dump_json(*given));
+    const auto deadline = parse_duration(plain_text(*given));
     if (deadline && *deadline <= kLongest) r.deadline = static_cast<int>(deadline->count());
     if (!r.deadline) bad("deadline", "seconds, or \"90s\", \"10m\", \"2h\"; at most a week");
   }

@@ -17,9 +17,6 @@ namespace {
 using fleet::Availability;
 using fleet::Role;
 
-// A job record holds every stage: so many batches fit into it.
-constexpr int kMaxBatches = 100;
-
 class Update {
  public:
   explicit Update(const Context& context)

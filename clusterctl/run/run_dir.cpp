@@ -11,12 +11,12 @@ namespace {
 
 constexpr int kFormat = 1;
 
+}  // namespace
+
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
 }
-
-}  // namespace
 
 Status write_run_record(const RunDir& dir, const RunRecord& record) {
   const Json json = {{"format", kFormat},

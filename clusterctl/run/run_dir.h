@@ -13,6 +13,8 @@
 
 namespace clusterctl::run {
 
+bool is_there(const fs::path& path);
+
 struct RunDir {
   fs::path path;
 

@@ -36,10 +36,6 @@ constexpr milliseconds kWaitAtEnd{60000};  // for that space, when everything el
 constexpr int kCancelledByPlugin = 250;
 constexpr int kCannotStart = 127;
 
-bool is_there(const fs::path& path) {
-  return ::access(path.c_str(), F_OK) == 0;
-}
-
 Result<std::vector<std::string>> read_secrets(const RunDir& dir) {
   if (!is_there(dir.secrets())) return std::vector<std::string>();
   const auto text = read_file(dir.secrets());

@@ -13,7 +13,7 @@
 namespace clusterctl::fleet {
 namespace {
 
-constexpr Match kAll[] = {Match::kEqual, Match::kDiffers, Match::kUnknown};
+constexpr Match kMatches[] = {Match::kEqual, Match::kDiffers, Match::kUnknown};
 
 const char* sign(std::string_view pattern) {
   if (pattern == "=") return "same";
@@ -69,10 +69,10 @@ TEST(Identity, TheTableInTheDocumentsIsTheOneInTheCode) {
 
 TEST(Identity, EveryCombinationHasARowAndEveryRowACombination) {
   std::set<const LikenessRow*> used;
-  for (const Match serial : kAll)
-    for (const Match uuid : kAll)
-      for (const Match macs : kAll)
-        for (const Match key : kAll) used.insert(&likeness_row(serial, uuid, macs, key));
+  for (const Match serial : kMatches)
+    for (const Match uuid : kMatches)
+      for (const Match macs : kMatches)
+        for (const Match key : kMatches) used.insert(&likeness_row(serial, uuid, macs, key));
   EXPECT_EQ(used.size(), likeness_table().size()) << "a row that no combination reaches is dead";
   const LikenessRow& last = likeness_table().back();
   EXPECT_EQ(std::string(last.serial) + std::string(last.uuid) + std::string(last.macs), "???")

@@ -13,8 +13,8 @@ namespace {
 
 using enum Lifecycle;
 
-const std::vector<Lifecycle> kAll{kUnallocated, kProvisioning, kAllocated,
-                                  kMaintenance, kCancelled,    kDecommissioned};
+const std::vector<Lifecycle> kLifecycles{kUnallocated, kProvisioning, kAllocated,
+                                         kMaintenance, kCancelled,    kDecommissioned};
 const std::vector<Event> kEvents{Event::kCommission,           Event::kCommissioned,
                                  Event::kCommissionFailed,     Event::kMaintain,
                                  Event::kMaintained,           Event::kMaintenanceFailed,
@@ -43,7 +43,7 @@ TEST(Lifecycle, EveryPairIsDecided) {
       {{kCancelled, Event::kDecommissionUntouched}, kCancelled},
   };
   EXPECT_EQ(allowed.size(), transitions().size());
-  for (Lifecycle from : kAll) {
+  for (Lifecycle from : kLifecycles) {
     for (Event event : kEvents) {
       Node node = make_node("n1", 1);
       node.status.lifecycle = from;

@@ -9,13 +9,6 @@ using fleet::Lifecycle;
 using fleet::Presence;
 using fleet::Role;
 
-Json commission(std::vector<std::string> nodes, const std::string& group = "") {
-  Json out{{"kind", "commission"}};
-  if (!nodes.empty()) out["nodes"] = nodes;
-  if (!group.empty()) out["host_group"] = group;
-  return out;
-}
-
 TEST_F(PlanTest, AFirstCluster) {
   for (const char* name : {"c", "a", "b"}) fleet_.add(name, "service-master");
   fleet_.add("w", "service-worker");

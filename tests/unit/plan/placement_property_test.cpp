@@ -5,62 +5,52 @@
 
 #include <set>
 
+#include "draw.h"
 #include "fleet/lifecycle.h"
 #include "ucp_fixture.h"
 
 namespace clusterctl::plan {
 namespace {
 
-template <typename T>
-T one_of(const std::vector<T>& values) {
-  return *rc::gen::elementOf(values);
-}
-bool rarely() {
-  return *rc::gen::inRange(0, 5) == 0;
-}
-int up_to(int n) {
-  return *rc::gen::inRange(0, n + 1);
-}
-
 using Names = std::vector<std::string>;
 
-struct World {
+struct UcpWorld {
   UcpFleet fleet;
   Names all;
 };
 
-void random_globals(World& w) {
+void random_globals(UcpWorld& w) {
   Json& globals = w.fleet.fleet.snapshot().globals;
-  if (rarely()) globals.erase("service_vip");
-  if (!rarely()) globals["dtr_storage"] = one_of<std::string>({"nfs", "local", "s3"});
-  if (rarely()) globals["dtr_bootstrap_node_name"] = one_of<std::string>({"n1", "n2"});
-  if (rarely()) globals["dtr_http_port"] = one_of<int>({80, 443, 8080});
-  if (rarely()) globals["vip_provider"] = "external";
-  if (rarely()) globals["contiv_network_version"] = "1";
+  if (once_in(5)) globals.erase("service_vip");
+  if (!once_in(5)) globals["dtr_storage"] = one_of<std::string>({"nfs", "local", "s3"});
+  if (once_in(5)) globals["dtr_bootstrap_node_name"] = one_of<std::string>({"n1", "n2"});
+  if (once_in(5)) globals["dtr_http_port"] = one_of<int>({80, 443, 8080});
+  if (once_in(5)) globals["vip_provider"] = "external";
+  if (once_in(5)) globals["contiv_network_version"] = "1";
 }
 
 void random_node(fleet::Node& node) {
   node.spec.host_group = one_of<std::string>({"service-master", "service-worker"});
-  if (rarely())
+  if (once_in(5))
     node.spec.capabilities = one_of<Names>({{"dtr-controller"},
                                             {"dtr-replica"},
                                             {"dtr-controller", "ucp-controller"},
                                             {"can-run-user-containers", "dtr-replica"}});
-  if (rarely()) node.spec.vars["dtr_replica"] = true;
-  if (*rc::gen::arbitrary<bool>()) {
+  if (once_in(5)) node.spec.vars["dtr_replica"] = true;
+  if (coin()) {
     fleet::Hardware& h = node.status.hardware.emplace();
     h.series = one_of<std::string>({"b-series", "c-series", "other"});
     h.memory_mb = one_of<int64_t>({2048, 4096, 8192, 65536});
   }
 }
 
-World random_world() {
-  World w;
+UcpWorld random_ucp_world() {
+  UcpWorld w;
   const int managers = up_to(4), registry = managers ? up_to(3) : 0;
   for (int i = 1; i <= managers; ++i) {
     w.all.push_back("m" + std::to_string(i));
     fleet::Node& node = w.fleet.manager(w.all.back());
-    if (rarely()) std::erase(node.status.applied->services, "ucarp");
+    if (once_in(5)) std::erase(node.status.applied->services, "ucarp");
   }
   for (int i = 1; i <= registry; ++i) {
     w.all.push_back("r" + std::to_string(i));
@@ -72,20 +62,20 @@ World random_world() {
   }
   random_globals(w);
   for (auto& [id, node] : w.fleet.fleet.snapshot().nodes) {
-    if (rarely() && rarely()) node.status.presence = fleet::Presence::kDisappeared;
+    if (once_in(5) && once_in(5)) node.status.presence = fleet::Presence::kDisappeared;
   }
   return w;
 }
 
-Json random_request(const World& w) {
+Json random_ucp_request(const UcpWorld& w) {
   std::set<std::string> nodes;
   for (int i = up_to(3); i >= 0; --i) nodes.insert(one_of(w.all));
   Json body{{"kind", one_of<std::string>({"commission", "commission", "commission", "update"})},
             {"nodes", nodes}};
   if (body["kind"] == "commission") {
-    if (rarely()) body["capabilities"] = {one_of<std::string>({"dtr-controller", "dtr-replica"})};
-    if (rarely()) body["host_group"] = one_of<std::string>({"service-master", "service-worker"});
-    if (rarely()) body["force"] = true;
+    if (once_in(5)) body["capabilities"] = {one_of<std::string>({"dtr-controller", "dtr-replica"})};
+    if (once_in(5)) body["host_group"] = one_of<std::string>({"service-master", "service-worker"});
+    if (once_in(5)) body["force"] = true;
   } else {
     body["allow_outage"] = true;
     body["max_unavailable"] = "100%";
@@ -98,8 +88,8 @@ bool has(const Names& list, const std::string& what) {
 }
 
 // A node as the plan leaves it.
-void check_node(const World& w, const Plan& plan, const Stage& site, const std::string& id) {
-  const auto& snapshot = const_cast<World&>(w).fleet.fleet.snapshot();
+void check_node(const UcpWorld& w, const Plan& plan, const Stage& site, const std::string& id) {
+  const auto& snapshot = const_cast<UcpWorld&>(w).fleet.fleet.snapshot();
   const fleet::Node& node = snapshot.nodes.at(id);
   const Names& services = site.services.at(id);
   const bool manager = plan.roles.at(id) == fleet::Role::kManager;
@@ -118,8 +108,8 @@ void check_node(const World& w, const Plan& plan, const Stage& site, const std::
   RC_ASSERT(!node.status.hardware || node.status.hardware->memory_mb >= 6656);
 }
 
-void check_fleet(const World& w, const Plan& plan, const Stage& site) {
-  const auto& snapshot = const_cast<World&>(w).fleet.fleet.snapshot();
+void check_fleet(const UcpWorld& w, const Plan& plan, const Stage& site) {
+  const auto& snapshot = const_cast<UcpWorld&>(w).fleet.fleet.snapshot();
   std::set<std::string> targets(plan.targets.begin(), plan.targets.end());
   int registry = 0, controllers = 0, managers = 0, fresh_registry = 0, fresh_managers = 0;
   for (const std::string& id : targets) {
@@ -152,9 +142,9 @@ struct Seen {
   int accepted = 0, refused = 0, registries = 0;
 };
 
-void plan_in_a_random_world(const catalog::Catalog& catalog, Seen& seen) {
-  World w = random_world();
-  const auto request = parse_request(random_request(w));
+void plan_in_a_random_ucp_world(const catalog::Catalog& catalog, Seen& seen) {
+  UcpWorld w = random_ucp_world();
+  const auto request = parse_request(random_ucp_request(w));
   RC_ASSERT(request.has_value());
   const fleet::Snapshot before = w.fleet.fleet.snapshot();
   const auto plan = make_plan(w.fleet.fleet.snapshot(), catalog, *request);
@@ -180,7 +170,7 @@ TEST(PlacementProperties, WhatEveryAcceptedPlanKeeps) {
   // Nine of ten random requests are refused: so many worlds that a poor draw is no failure.
   constexpr int kWorlds = 10;
   EXPECT_TRUE(rc::check("accepted plans keep the rules, refusals change nothing", [&] {
-    for (int i = 0; i < kWorlds; ++i) plan_in_a_random_world(catalog, seen);
+    for (int i = 0; i < kWorlds; ++i) plan_in_a_random_ucp_world(catalog, seen);
   }));
   EXPECT_GT(seen.accepted, 5);
   EXPECT_GT(seen.refused, 5);

@@ -23,12 +23,6 @@ struct Case {
   std::function<void(UcpFleet&, Json&)> spoil;  // what makes it wrong
 };
 
-Json commission(std::vector<std::string> nodes, const std::string& group,
-                std::vector<std::string> capabilities = {}) {
-  Json out{{"kind", "commission"}, {"nodes", std::move(nodes)}, {"host_group", group}};
-  if (!capabilities.empty()) out["capabilities"] = std::move(capabilities);
-  return out;
-}
 const Json kWorker = commission({"n1"}, "service-worker");
 const Json kManager = commission({"n1"}, "service-master");
 const Json kTwoManagers = commission({"n1", "n2"}, "service-master");

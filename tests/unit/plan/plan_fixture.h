@@ -29,6 +29,16 @@ services:
                                        "test catalog");
 }
 
+// A request; what is empty is left out.
+inline Json commission(std::vector<std::string> nodes, const std::string& group = "",
+                       std::vector<std::string> capabilities = {}) {
+  Json out{{"kind", "commission"}};
+  if (!nodes.empty()) out["nodes"] = std::move(nodes);
+  if (!group.empty()) out["host_group"] = group;
+  if (!capabilities.empty()) out["capabilities"] = std::move(capabilities);
+  return out;
+}
+
 class PlanTest : public testing::Test {
  protected:
   PlanTest() : catalog_(test_catalog()) {

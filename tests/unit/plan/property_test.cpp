@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "draw.h"
 #include "plan_fixture.h"
 
 namespace clusterctl::plan {
@@ -12,17 +13,6 @@ namespace {
 
 using fleet::Lifecycle;
 using fleet::Presence;
-
-template <typename T>
-T one_of(const std::vector<T>& values) {
-  return *rc::gen::elementOf(values);
-}
-bool coin() {
-  return *rc::gen::arbitrary<bool>();
-}
-bool rarely() {
-  return *rc::gen::inRange(0, 6) == 0;
-}
 
 struct World {
   fleet::FleetBuilder fleet;
@@ -40,7 +30,7 @@ World random_world() {
     w.fleet.manager(name);
     w.members.insert(name);
     w.all.push_back(name);
-    if (rarely()) down.push_back(name);
+    if (once_in(6)) down.push_back(name);
   }
   if (managers > 0 && static_cast<int>(down.size()) == managers)
     down.pop_back();  // somebody must have reported
@@ -48,9 +38,9 @@ World random_world() {
   for (const std::string& name : w.members) {
     if (std::count(down.begin(), down.end(), name) == 0) w.alive.insert(name);
     fleet::Node& node = w.fleet[name];
-    if (rarely())
+    if (once_in(6))
       node.status.lifecycle = one_of<Lifecycle>({Lifecycle::kMaintenance, Lifecycle::kCancelled});
-    if (rarely()) {
+    if (once_in(6)) {
       node.status.presence = Presence::kDisappeared;
       w.alive.erase(name);
     }
@@ -62,10 +52,11 @@ World random_world() {
   for (int i = 0; i < fresh; ++i) {
     w.all.push_back("n" + std::to_string(i));
     fleet::Node& node = w.fleet.add(w.all.back(), coin() ? "service-master" : "service-worker");
-    if (rarely())
+    if (once_in(6))
       node.status.lifecycle =
           one_of<Lifecycle>({Lifecycle::kProvisioning, Lifecycle::kDecommissioned});
-    if (rarely()) set_condition(node.status, fleet::condition::kNotCleaned, "r", "j", fleet::at(1));
+    if (once_in(6))
+      set_condition(node.status, fleet::condition::kNotCleaned, "r", "j", fleet::at(1));
   }
   w.fleet.snapshot().globals = {{"service_vip", "10.0.0.200"}};
   return w;
@@ -76,9 +67,9 @@ Json random_request(const World& w) {
   std::set<std::string> nodes;
   const int n = *rc::gen::inRange(1, 5);
   for (int i = 0; i < n; ++i) nodes.insert(one_of(w.all));
-  if (rarely()) nodes = {w.all.begin(), w.all.end()};
+  if (once_in(6)) nodes = {w.all.begin(), w.all.end()};
   body["nodes"] = nodes;
-  if (rarely() || coin()) body["force"] = coin();
+  if (once_in(6) || coin()) body["force"] = coin();
   if (body["kind"] == "decommission" && body.value("force", false)) body["powered_off"] = coin();
   return body;
 }
@@ -198,16 +189,16 @@ World random_workers() {
   }
   std::vector<std::string> down;
   for (int i = 1; i < managers; ++i) {
-    if (rarely()) down.push_back("m" + std::to_string(i));
+    if (once_in(6)) down.push_back("m" + std::to_string(i));
   }
   w.fleet.report(down);
   for (int i = 0; i < workers; ++i) {
     w.all.push_back("w" + std::to_string(i));
     fleet::Node& node = w.fleet.worker(w.all.back());
-    if (rarely()) node.status.presence = Presence::kDisappeared;
-    if (rarely()) node.status.lifecycle = Lifecycle::kMaintenance;
-    if (rarely()) node.status.services["swarm"].healthy = false;
-    if (rarely()) node.status.applied->availability = fleet::Availability::kDrain;
+    if (once_in(6)) node.status.presence = Presence::kDisappeared;
+    if (once_in(6)) node.status.lifecycle = Lifecycle::kMaintenance;
+    if (once_in(6)) node.status.services["swarm"].healthy = false;
+    if (once_in(6)) node.status.applied->availability = fleet::Availability::kDrain;
     if (coin()) node.spec.availability = node.status.applied->availability;
   }
   w.fleet.snapshot().cluster.max_unavailable = one_of<std::string>({"1", "2", "3", "25%", "60%"});
@@ -260,7 +251,7 @@ TEST(PlanProperties, AnUpdateNeverTakesDownMoreThanTheBudgetNorAMajority) {
     Json body{
         {"kind", "update"}, {"nodes", nodes}, {"drain", one_of<std::string>({"auto", "always"})}};
     if (coin()) body["max_unavailable"] = one_of<std::string>({"1", "2", "5", "40%"});
-    if (rarely()) body["allow_outage"] = true;
+    if (once_in(6)) body["allow_outage"] = true;
     const auto request = parse_request(body);
     RC_ASSERT(request.has_value());
     const auto plan = make_plan(w.fleet.snapshot(), catalog, *request);

@@ -11,14 +11,11 @@
 
 #include "base/files.h"
 #include "fakes/temp_dir.h"
+#include "operations.h"
 #include "store/store.h"
 
 namespace clusterctl::store {
 namespace {
-
-Operation put(std::string key, std::string value) {
-  return {std::move(key), std::move(value), std::nullopt};
-}
 
 // Commits pairs of records for ever and reports each number only after its commit has returned.
 [[noreturn]] void commit_for_ever(const fs::path& file, int report) {

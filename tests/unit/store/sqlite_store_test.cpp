@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "fakes/temp_dir.h"
+#include "operations.h"
 #include "store/store.h"
 
 namespace clusterctl::store {
@@ -17,10 +18,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-Operation put(std::string key, std::string value) {
-  return {std::move(key), std::move(value), std::nullopt};
-}
 
 // Runs SQL on a file that no store has open, as another program would.
 void sql(const fs::path& file, const std::string& text) {

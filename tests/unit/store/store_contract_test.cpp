@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "fakes/temp_dir.h"
+#include "operations.h"
 #include "store/store.h"
 
 namespace clusterctl::store {
@@ -28,13 +29,6 @@ class StoreContract : public ::testing::TestWithParam<std::string> {
   int opened_ = 0;
   std::unique_ptr<Store> store_ = open();
 };
-
-Operation put(std::string key, std::string value, std::optional<uint64_t> expected = std::nullopt) {
-  return {std::move(key), std::move(value), expected};
-}
-Operation erase(std::string key, std::optional<uint64_t> expected = std::nullopt) {
-  return {std::move(key), std::nullopt, expected};
-}
 
 std::vector<std::string> keys(Store& store, std::string_view prefix) {
   std::vector<std::string> out;
