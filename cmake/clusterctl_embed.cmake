@@ -12,11 +12,11 @@ function(clusterctl_embed target file namespace symbol)
 
 namespace @namespace@ {
 namespace {
-constexpr char kBytes[] = {
+constexpr char @symbol@Bytes[] = {
 @bytes@};
 }  // namespace
 extern const std::string_view @symbol@;
-const std::string_view @symbol@(kBytes, sizeof kBytes);
+const std::string_view @symbol@(@symbol@Bytes, sizeof @symbol@Bytes);
 }  // namespace @namespace@
 ")
   target_sources(${target} PRIVATE ${output})
