@@ -101,6 +101,12 @@ def tasks(lab, on, service, state="Running"):
     return sorted(row.split()[0] for row in rows if state is None or row.split()[1] == state)
 
 
+def manager_states(c):
+    """Node -> Leader, Reachable or Unreachable: what the product shows."""
+    lines = c.cli("manager", "ls", "--refresh").stdout.splitlines()[1:]
+    return {line.split()[0]: line.split()[1] for line in lines}
+
+
 def applied(c, node):
     return c.node(node)["status"]["applied"]
 
@@ -195,6 +201,7 @@ def test_drain_and_pause_a_manager_and_a_worker(lab, c):
     out = c.cli("node", "pause", "node4")
     assert "clusterctl node activate node4" in out.stdout + out.stderr
     assert swarm(lab, "node1")["node4"][0] == "Pause" and applied(c, "node4")["availability"] == "pause"
+    both_say(lab, "node1", MASTERS)
     lab.sh("node1", "docker service update --detach --constraint-rm node.hostname==node4 --replicas 3 work")
     c.until(lambda: tasks(lab, "node1", "work").count("node4") <= 1 and len(tasks(lab, "node1", "work")) == 3, 90, "three replicas")
     assert tasks(lab, "node1", "work").count("node4") <= 1, "no new work"
@@ -248,10 +255,31 @@ def test_a_removed_node_that_comes_back_is_known_and_cleaned_first(lab, c):
 
 
 @pytest.mark.full
+def test_a_manager_and_a_worker_that_were_away_are_verified_before_they_are_trusted(lab, c):
+    away = ["node3", "node4"]
+    for node in away:
+        lab.run("kill", node)
+    c.until(lambda: all(c.node(n)["status"]["presence"] == "Disappeared" for n in away), 180, "the prober to miss them")
+    c.until(lambda: [swarm(lab, "node1")[n][0] for n in away] == ["Down", "Down"], 60, "the swarm to miss them")
+    assert manager_states(c)["node3"] == "Unreachable"
+    for node in away:
+        lab.run("start", node)
+    c.until(lambda: all(c.node(n)["status"]["presence"] == "Discovered" for n in away), 120, "the prober to see them again")
+    assert [c.conditions(n) for n in away] == [{"NeedsVerification"}] * 2
+    c.cli("node", "verify", *away)
+    assert [c.conditions(n) for n in away] == [set()] * 2
+    both_say(lab, "node1", ["node1", "node3", "node5"])
+    assert swarm(lab, "node1")["node4"] == ("Active", "worker")
+    assert manager_states(c)["node3"] in ("Leader", "Reachable")
+    assert len(holders(lab, ["node1", "node3", "node5"])) == 1
+
+
+@pytest.mark.full
 def test_remove(lab, c):
     refused = c.cli("node", "rm", "node4", code=65)
     assert "decommission" in refused.stderr
     c.cli("node", "decommission", "node4", "--yes")
     assert "node4" not in swarm(lab, "node1") and product.leftovers(lab, "node4") == {}
+    both_say(lab, "node1", ["node1", "node3", "node5"])
     c.cli("node", "rm", "node4")
     assert "node4" not in c.cli("node", "ls", "-q").stdout.split()
