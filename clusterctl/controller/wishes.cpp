@@ -126,6 +126,17 @@ void set_wish(fleet::NodeSpec& spec, const plan::SpecChange& wish) {
   if (wish.vars) spec.vars = *wish.vars;
 }
 
+void keep_found(const job::Job& job, std::map<std::string, plan::SpecChange>& planned) {
+  for (auto& [id, wish] : planned) {
+    const auto asked = job.changes.find(id);
+    const auto found = job.undo.find(id);
+    if (asked == job.changes.end() || found == job.undo.end()) continue;
+    for (const Field& field : kFields) {
+      if (field.same(asked->second, found->second)) field.copy(wish, found->second);
+    }
+  }
+}
+
 void take_back_wish(const State& now, const job::Job& job, const std::string& node_id,
                     Change& change) {
   if (!job.changes.count(node_id) || !job.undo.count(node_id) || !now.fleet->nodes.count(node_id))

@@ -178,6 +178,22 @@ TEST_F(RollingTest, AWishTakenBackWhileAnEarlierOneIsMadeTrue) {
   EXPECT_EQ(applied("w1"), "active");
 }
 
+TEST_F(RollingTest, WhatAJobOnlyFoundIsNotTakenBackWithIt) {
+  runs_.hold = true;  // all wait for this one
+  ASSERT_TRUE(submit({{"kind", "verify"}, {"nodes", {"w1"}}}));
+  const auto update = submit({{"kind", "promote"}, {"nodes", {"w1"}}});
+  ASSERT_TRUE(update) << update.error().line();
+  const auto pause = submit({{"kind", "pause"}, {"nodes", {"w1"}}});
+  ASSERT_TRUE(pause) << pause.error().line();
+  runs_.scripts["check"].failing["w1"] = "base: no disk";
+  runs_.hold = false;
+  EXPECT_EQ(wait(update->id).state, job::State::kFailed);
+  EXPECT_EQ(wait(pause->id).state, job::State::kSucceeded);
+  EXPECT_EQ(wanted("w1"), "pause");
+  EXPECT_EQ(applied("w1"), "pause");
+  EXPECT_EQ(node("w1").spec.host_group, "service-worker");
+}
+
 // Whatever is asked for, fails and is cancelled: in the end nothing is wanted that is not true.
 TEST_F(RollingTest, WhenAllIsOverWhatIsWantedIsWhatIs) {
   std::mt19937 chance{7};
