@@ -441,40 +441,6 @@ def test_the_configuration_is_shown_and_not_changed(contiv):
     assert contiv.get("/config").ok() == shown
 
 
-@pytest.mark.parametrize("config, code, word", [
-    ({"ansible": {"playbook_location": "/tmp"}}, 403, "ansible.playbook_location"), ({"ansible": {"priv_key_file": "/tmp/k"}}, 403, "ansible.priv_key_file"),
-    ({"ansible": {"configure_playbook": "../x.yml"}}, 403, "ansible.configure_playbook"), ({"manager": {"addr": "0.0.0.0:9007"}}, 403, "manager.addr"),
-    ({"serf": {"Addr": "127.0.0.1:7373"}}, 403, "serf"), ({"inventory": {"boltdb": {"dbfile": "/x"}}}, 403, "inventory"),
-    ({"ansible": {"playbook-location": "/tmp"}}, 400, "playbook_location"), ({"ansibel": {"user": "ops"}}, 400, "ansible"),
-    ({"ansible": {"extra_variables": '{"a": 1}'}}, 400, "/globals"), ({"ansible": {"user": "-oProxyCommand=x"}}, 400, "user"),
-    ({"ansible": {"user": 7}}, 400, "user"), ({"ansible": "x"}, 400, "ansible"), (None, 400, "config"),
-    ({"ansible": {"user": "ops", "playbook_location": "/tmp"}}, 403, "ansible.playbook_location")])
-def test_paths_keys_and_addresses_are_never_changed(stopped, config, code, word):
-    contiv = enable(stopped, set_config=True).start()
-    shown = contiv.get("/config").ok()
-    refused(post(contiv, "/config", config=config), code, word)
-    assert contiv.get("/config").ok() == shown
-
-
-def test_the_user_may_be_changed_where_that_is_allowed(stopped):
-    contiv = enable(stopped, set_config=True).start()
-    up(contiv, "m", "1", "192.0.2.31")
-    shown = contiv.get("/config").ok()
-    contiv.double.orders(check={"do": "gate:go", "times": 1})
-    answer = done(post(contiv, "/commission/nodes", nodes=["m-1"], host_group="service-master"))
-    contiv.double.wait_gate("go")
-    refused(post(contiv, "/config", config={"ansible": {"user": "ops"}}), 409, "already an active job")
-    contiv.double.open_gate("go")
-    finish(contiv, answer)
-    done(post(contiv, "/config", config={"ansible": dict(shown["ansible"], user="ops"), "manager": shown["manager"]}))
-    assert contiv.get("/config").ok()["ansible"] == dict(shown["ansible"], user="ops")
-    contiv.wait(contiv.submit("verify", nodes=["m-1"])["id"], "succeeded")
-    users = [re.search(r'"ansible_user": *(\{[^}]*\}|"[^"]*")', (c["dir"] / "inventory.json").read_text())[1] for c in contiv.double.calls()]
-    assert "ops" in users[-1] and not any("ops" in user for user in users[:-1])
-    contiv.restart()
-    assert contiv.get("/config").ok() == shown, "the file says what holds"
-
-
 # -- logs --
 
 def test_logs_are_streamed_from_the_start_to_the_end(pair):
