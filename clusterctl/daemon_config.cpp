@@ -174,7 +174,7 @@ Result<DaemonConfig> decode(const Json& document) {
   std::string tcp, unix_socket = out.unix_socket.string();
   Section top(document, "",
               {"listen", "state_dir", "log_level", "cluster_name", "ansible", "ssh", "jobs", "logs",
-               "monitor", "auth", "notifications"},
+               "monitor", "compat", "auth", "notifications"},
               status);
   top.path("state_dir", out.state_dir);
   top.text("log_level", out.log_level);
@@ -206,6 +206,8 @@ Result<DaemonConfig> decode(const Json& document) {
   monitor.number("timeout", out.monitor_timeout, 1, 60);
   monitor.number("misses", out.monitor_misses, 1, 100);
   monitor.number("parallel", out.monitor_parallel, 1, 2000);
+  Section compat(document, "compat", {"enabled"}, status);
+  compat.flag("enabled", out.compat);
   Section auth(document, "auth", {"token_file", "hosts"}, status);
   auth.path("token_file", out.token_file);
   auth.texts("hosts", out.hosts);

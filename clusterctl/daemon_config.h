@@ -1,6 +1,6 @@
 // The daemon's file, read strictly: an unknown or doubled key, a wrong type, a path that is not
 // there is one clear line and no start. Keys: listen, state_dir, log_level, cluster_name, ansible,
-// ssh, jobs, logs, monitor, auth, notifications (docs/operations.md).
+// ssh, jobs, logs, monitor, compat, auth, notifications (docs/operations.md).
 #pragma once
 
 #include <map>
@@ -34,6 +34,7 @@ struct DaemonConfig {
   bool monitor_enabled = true;
   int monitor_interval = 15, monitor_timeout = 5;  // seconds
   int monitor_misses = 3, monitor_parallel = 128;
+  bool compat = false;  // contiv's routes
   fs::path token_file;  // empty: <state_dir>/token
   std::vector<std::string> hosts;
   std::vector<notify::Receiver> receivers;  // notifications; secrets not read yet

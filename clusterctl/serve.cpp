@@ -14,6 +14,7 @@
 #include "ansible/hints.h"
 #include "ansible/private_key.h"
 #include "api/auth.h"
+#include "api/compat/compat.h"
 #include "api/http_engine.h"
 #include "api/resources.h"
 #include "api/service.h"
@@ -297,8 +298,24 @@ class Daemon {
     return {};
   }
 
+  void add_compat_routes() {
+    const std::string address = config_.tcp_host.empty()
+                                    ? config_.unix_socket.string()
+                                    : fmt::format("{}:{}", config_.tcp_host, config_.tcp_port);
+    const std::string user = config_.ssh_user;
+    api::compat::add_routes(
+        router_, *controller_,
+        {[user] { return user; }, nullptr, address, config_.playbooks, config_.ssh_private_key});
+  }
+
+  api::Response handle(api::Request& request) const {
+    const auto next = [this](api::Request& r) { return service_->handle(r); };
+    return config_.compat ? api::compat::through(request, next) : next(request);
+  }
+
   Status open_listeners() {
     api::add_routes(router_, *controller_, about_, notifier_.get());
+    if (config_.compat) add_compat_routes();
     if (auto ok = router_.mistakes(); !ok) return ok;
     api::AuthOptions auth;
     auth.hosts = config_.hosts;
@@ -317,8 +334,8 @@ class Daemon {
     if (descriptors < kDescriptors)
       log::warn("only {} file descriptors (LimitNOFILE): fewer connections and followers",
                 descriptors);
-    engine_ = std::make_unique<api::HttpEngine>(
-        api::options_for(descriptors), [this](api::Request& r) { return service_->handle(r); });
+    engine_ = std::make_unique<api::HttpEngine>(api::options_for(descriptors),
+                                                [this](api::Request& r) { return handle(r); });
     if (auto ok = make_dirs(config_.unix_socket.parent_path()); !ok) return ok;
     if (auto ok = engine_->listen_unix(config_.unix_socket, config_.unix_group); !ok) return ok;
     std::string tcp;

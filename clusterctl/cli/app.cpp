@@ -29,7 +29,7 @@ void global_options(Options& o, Globals& g) {
           "file with the token for a TCP server (CLUSTERCTL_TOKEN_FILE)");
   o.value("-o,--output", "FORMAT", g.output, "table, wide, json, yaml or name").choices = {
       "table", "wide", "json", "yaml", "name"};
-  o.flag("--json", g.json, "the same as -o json");
+  o.flag("-j,--json", g.json, "the same as -o json");
   o.flag("-q,--quiet", g.quiet, "names or ids only; no hints");
   o.flag("--no-color", g.no_color, "no colours (also NO_COLOR)");
 }
