@@ -76,7 +76,7 @@ Status WaysIn::prepare() {
   return {};
 }
 
-api::AuthOptions WaysIn::access(const controller::Controller& controller) const {
+api::AuthOptions WaysIn::auth_options(const controller::Controller& controller) const {
   api::AuthOptions out;
   out.token = token_;
   out.hosts = config_.hosts;
@@ -109,7 +109,7 @@ Status WaysIn::listen_tcp() {
 Status WaysIn::open(const api::Router& router, const controller::Controller& controller) {
   unix_group_ = config_.unix_group;
   if (unix_group_.empty() && api::find_group("clusterctl")) unix_group_ = "clusterctl";
-  auth_ = std::make_unique<api::Auth>(access(controller));
+  auth_ = std::make_unique<api::Auth>(auth_options(controller));
   service_ = std::make_unique<api::Service>(router, *auth_);
   const size_t descriptors = raise_descriptor_limit(kDescriptors);
   if (descriptors < kDescriptors)

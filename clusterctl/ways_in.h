@@ -35,7 +35,7 @@ class WaysIn {
  private:
   Result<access::ServerIdentity> certificate(Time now) const;
   std::set<std::string> names() const;
-  api::AuthOptions access(const controller::Controller& controller) const;
+  api::AuthOptions auth_options(const controller::Controller& controller) const;
   Status listen_tcp();
 
   const DaemonConfig& config_;

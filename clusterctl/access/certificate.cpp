@@ -2,12 +2,14 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <openssl/ec.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <time.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "access/openssl_objects.h"
 #include "base/digest.h"

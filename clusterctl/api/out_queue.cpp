@@ -12,17 +12,6 @@ void OutQueue::push(SharedText text) {
   if (text && !text->empty()) pieces_.push_back({"", std::move(text)});
 }
 
-void OutQueue::append(OutQueue other) {
-  for (size_t i = other.first_; i < other.pieces_.size(); ++i) {
-    Piece& piece = other.pieces_[i];
-    if (i == other.first_ && other.sent_ > 0) {
-      push(std::string(piece.view().substr(other.sent_)));
-    } else {
-      pieces_.push_back(std::move(piece));
-    }
-  }
-}
-
 void OutQueue::clear() {
   pieces_ = {};
   first_ = sent_ = 0;

@@ -18,8 +18,6 @@ class OutQueue {
 
   void push(std::string text);
   void push(SharedText text);
-  // All of `other` behind what is here.
-  void append(OutQueue other);
   bool empty() const { return pieces_.empty(); }
   void clear();
 
