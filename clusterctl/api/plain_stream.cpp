@@ -8,7 +8,7 @@
 namespace clusterctl::api {
 namespace {
 
-bool would_block() {
+bool must_wait() {
   return errno == EAGAIN || errno == EWOULDBLOCK;
 }
 
@@ -19,7 +19,7 @@ class PlainStream final : public ByteStream {
   Io read(char* data, size_t size, size_t& n) override {
     waits_for_ = EPOLLIN;
     const ssize_t got = recv(fd_.get(), data, size, MSG_DONTWAIT);
-    if (got < 0) return would_block() || errno == EINTR ? Io::kBlocked : Io::kGone;
+    if (got < 0) return must_wait() || errno == EINTR ? Io::kBlocked : Io::kGone;
     if (got == 0) return Io::kGone;
     n = static_cast<size_t>(got);
     received_ += n;
@@ -39,7 +39,7 @@ class PlainStream final : public ByteStream {
       n = static_cast<size_t>(sent);
       return Io::kDone;
     }
-    return sent < 0 && would_block() ? Io::kBlocked : Io::kGone;
+    return sent < 0 && must_wait() ? Io::kBlocked : Io::kGone;
   }
 
   void finish() override { shutdown(fd_.get(), SHUT_WR); }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "api/certificate_keeper.h"
+#include "base/process.h"
 #include "engine_fixture.h"
 #include "fakes/fake_clock.h"
 #include "fakes/test_tls.h"
@@ -229,6 +230,7 @@ TEST_F(TlsTest, AnEndIsToldFromABreak) {
 }
 
 TEST_F(TlsTest, AThousandFollowersAndAsManyParkedWithFewThreads) {
+  if (raise_descriptor_limit(4096) < 4096) GTEST_SKIP() << "not enough file descriptors";
   options_.max_connections = options_.max_streams = 2000;
   start();
   std::vector<RawClient> followers, parked;
