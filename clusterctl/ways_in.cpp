@@ -18,6 +18,11 @@ bool any_address(const std::string& host) {
   return host == "0.0.0.0" || host == "::";
 }
 
+// Those of one link only come and go with every container, and nobody calls a daemon by them.
+bool link_local(const std::string& address) {
+  return address.starts_with("fe80:") || address.starts_with("169.254.");
+}
+
 fs::path token_file(const DaemonConfig& config) {
   return config.token_file.empty() ? config.state_dir / "token" : config.token_file;
 }
@@ -41,7 +46,7 @@ std::set<std::string> WaysIn::names() const {
   for (const std::string& name : this_host_names()) {
     const bool address = name.find(':') != std::string::npos ||
                          name.find_first_not_of("0123456789.") == std::string::npos;
-    if (any || !address) out.insert(name);
+    if (!address || (any && !link_local(name))) out.insert(name);
   }
   return out;
 }
