@@ -46,15 +46,19 @@ void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* n
   router.get("/v1/cluster", [&c](const Request&) -> Result<Response> {
     return answer(c.fleet()->cluster, c.catalog());
   });
-  router.patch("/v1/cluster", [&c](const Request& r) -> Result<Response> {
-    auto body = json_body(r);
-    if (!body) return fail(body.error());
-    const auto versions = if_match(r);
-    if (!versions) return fail(versions.error());
-    auto cluster = c.patch_cluster(*body, *versions);
-    if (!cluster) return fail(cluster.error());
-    return answer(*cluster, c.catalog());
-  });
+  router.patch("/v1/cluster",
+               [&c](const Request& r) -> Result<Response> {
+                 auto body = json_body(r);
+                 if (!body) return fail(body.error());
+                 const auto versions = if_match(r);
+                 if (!versions) return fail(versions.error());
+                 const auto dry_run = r.query_bool("dry_run");
+                 if (!dry_run) return fail(dry_run.error());
+                 auto cluster = c.patch_cluster(*body, *versions, *dry_run);
+                 if (!cluster) return fail(cluster.error());
+                 return answer(*cluster, c.catalog());
+               },
+               {"dry_run"});
   router.get("/v1/managers", [&c](const Request&) -> Result<Response> {
     return Response::json(controller::managers_view(*c.state(), c.catalog()));
   });

@@ -118,9 +118,11 @@ class Controller final : public job::Host {
   // Since when most nodes are out of sight, and how many of how many; nullopt: not any more.
   Status set_isolated(std::optional<Time> since, const std::string& message) EXCLUDES(mutex_);
   // The hardware seen now is this node's. kConflict when nobody asked.
-  Result<fleet::Node> confirm_hardware(std::string_view ref, const IfMatch& if_match);
+  Result<fleet::Node> confirm_hardware(std::string_view ref, const IfMatch& if_match,
+                                       bool dry_run = false);
   // Body {"name"}; not of a commissioned node, nor of one that a job works on.
-  Result<fleet::Node> rename_node(std::string_view ref, const Json& body, const IfMatch& if_match);
+  Result<fleet::Node> rename_node(std::string_view ref, const Json& body, const IfMatch& if_match,
+                                  bool dry_run = false);
 
   // `merge`: null removes a name; else everything is replaced. Answers the warnings (names no role
   // knows). `if_match`: revisions of the globals.
@@ -128,8 +130,10 @@ class Controller final : public job::Host {
                                            const IfMatch& if_match = std::nullopt,
                                            const By& by = {});
   // JSON merge patch of {"name", "accept_policy", "max_unavailable", "drift_policy"}; `if_match`:
-  // versions of the cluster's record.
-  Result<fleet::Cluster> patch_cluster(const Json& patch, const IfMatch& if_match = std::nullopt);
+  // versions of the cluster's record. `dry_run`, here and elsewhere: what it would be; nothing is
+  // stored.
+  Result<fleet::Cluster> patch_cluster(const Json& patch, const IfMatch& if_match = std::nullopt,
+                                       bool dry_run = false);
 
   // Body {"name", "expires"?: time or duration, "read_only"?}. Only this answer has the text.
   struct NewToken {

@@ -52,8 +52,6 @@ bool is_stay(const std::string& kind) {
 
 void check_stay(fleet::Problems& problems, const Request& r) {
   const bool enters = r.kind == "maintenance-enter" || r.kind == "reboot";
-  not_for(problems, r, !enters && !r.reason.empty(), "reason",
-          "it says why nodes go into maintenance");
   not_for(problems, r, !enters && !r.owner.empty(), "owner",
           "it says for whom nodes go into maintenance");
   not_for(problems, r, r.kind != "maintenance-enter" && (r.until || r.lasts),
