@@ -11,8 +11,9 @@ namespace clusterctl::api {
 // What /v1/version and /readyz say of this daemon.
 struct About {
   std::string version;
-  std::string ansible;    // version of ansible-core, or why it is not known
-  std::string playbooks;  // path
+  std::string ansible;         // version of ansible-core, or why it is not known
+  std::string playbooks;       // path
+  std::string ca_fingerprint;  // of the authority that clients of the TLS listener pin
 };
 
 void add_node_routes(Router& router, controller::Controller& controller);
@@ -26,6 +27,8 @@ void add_plan_routes(Router& router, controller::Controller& controller);
 void add_global_routes(Router& router, controller::Controller& controller);
 void add_event_routes(Router& router, controller::Controller& controller);
 void add_meta_routes(Router& router, controller::Controller& controller, About about);
+// GET and POST /v1/tokens, DELETE /v1/tokens/{t}.
+void add_token_routes(Router& router, controller::Controller& controller);
 // GET /v1/status, /v1/cluster, /v1/managers, /v1/services, /v1/inventory, /v1/notifications. Null:
 // nobody is notified.
 void add_cluster_routes(Router& router, controller::Controller& controller,

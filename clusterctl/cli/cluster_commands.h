@@ -7,5 +7,6 @@ namespace clusterctl::cli {
 
 Noun cluster_noun();
 CommandPtr make_cluster_update();
+CommandPtr make_cluster_token();
 
 }  // namespace clusterctl::cli

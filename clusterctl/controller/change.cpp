@@ -38,6 +38,13 @@ State apply(const State& state, const Change& change) {
       fleet->secret_digests.erase(name);
     }
   }
+  for (const auto& [id, token] : change.tokens) {
+    if (token) {
+      next.tokens[id] = *token;
+    } else {
+      next.tokens.erase(id);
+    }
+  }
   for (const auto& [id, plan] : change.plans) {
     if (plan) {
       next.plans[id] = std::make_shared<StoredPlan>(*plan);

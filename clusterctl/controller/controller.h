@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "access/api_token.h"
 #include "base/annotations.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -133,6 +134,15 @@ class Controller final : public job::Host {
   // stored.
   Result<fleet::Cluster> patch_cluster(const Json& patch, const IfMatch& if_match = std::nullopt,
                                        bool dry_run = false);
+
+  // Body {"name", "expires"?: time or duration, "read_only"?}. Only this answer has the text.
+  struct NewToken {
+    access::ApiToken token;
+    std::string text;
+  };
+  Result<NewToken> create_token(const Json& body, const std::string& by);
+  // By id or name; nobody gets in with it from now on.
+  Status revoke_token(std::string_view ref, const std::string& by);
 
   // `if_match`: versions of the one node that the request names.
   Result<Accepted> create_job(const Json& body, const std::string& initiator,

@@ -154,6 +154,11 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
     } else if (key.starts_with("secrets/")) {
       state.secrets[key.substr(8)] = value->value("value", Json());
       fleet->secret_digests[key.substr(8)] = secret_digest(state.secrets[key.substr(8)]);
+    } else if (key.starts_with("tokens/")) {
+      auto token = access::api_token_from_record(*value);
+      if (!token) return fail(token.error());
+      const std::string id = token->id;
+      state.tokens[id] = std::move(*token);
     } else if (key.starts_with("history/")) {
       auto entry = history_from_record(*value);
       if (!entry) return fail(entry.error());
@@ -246,6 +251,13 @@ std::vector<store::Operation> Writer::operations(Change& change) {
       put("secrets/" + name, {{"v", 1}, {"value", *value}});
     } else {
       remove("secrets/" + name);
+    }
+  }
+  for (const auto& [id, token] : change.tokens) {
+    if (token) {
+      put("tokens/" + id, access::to_record(*token));
+    } else {
+      remove("tokens/" + id);
     }
   }
   for (const std::string& key : number_history(now->history, change.history, clock_.now()))
