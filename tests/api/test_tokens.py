@@ -9,7 +9,7 @@ import pytest
 from harness import wait_for
 
 METHODS = ("get", "put", "post", "patch", "delete")
-OPEN = {("get", "/healthz")}
+OPEN = {("get", "/healthz"), ("post", "/v1/join"), ("post", "/v1/join/leave")}  # those of join: tests/api/test_join.py
 
 
 @pytest.fixture(params=["tcp", "tls"])
