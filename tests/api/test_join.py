@@ -436,6 +436,22 @@ def test_a_token_never_travels_in_the_clear(manual, machine):
     assert refused.returncode == 64 and "https" in refused.stderr
 
 
+def test_the_machine_talks_only_to_the_controller_that_its_token_names(stopped, machine):
+    stopped.config["listen"]["tls"] = True
+    stopped.start()
+    token = new_token(stopped)["token"]
+    authority = token.split("-")[2]
+    assert authority == stopped.get("/v1/version").ok()["ca_fingerprint"]
+    before, listed = tree(machine), nodes(stopped)
+    line = ("cluster", "join", "https://127.0.0.1:%d" % stopped.port, "--addr", "192.0.2.11", "--token")
+    refused = on(machine, stopped, *line, token.replace(authority, "ab" * 32))
+    assert refused.returncode not in (0, 64, 70) and refused.stderr.count("error: ") == 1 and authority in refused.stderr, refused.stderr
+    assert tree(machine) == before and nodes(stopped) == listed and "/v1/join " not in stopped.log()
+    joined = on(machine, stopped, *line, token)
+    assert joined.returncode == 0, joined.stderr
+    assert on(machine, stopped, "cluster", "leave").returncode in (0, 65)
+
+
 def test_a_machine_that_is_member_elsewhere_is_refused(manual, machine):
     token = new_token(manual, uses=5)["token"]
     assert join_machine(machine, manual, token).returncode == 0
