@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "base/strings.h"
 #include "base/yaml.h"
+#include "cli/machine/program.h"
 
 namespace clusterctl::cli {
 
@@ -21,23 +22,6 @@ namespace {
 constexpr std::chrono::seconds kToolWait{60};
 constexpr std::string_view kUnitProgram = "/usr/bin/clusterctl";
 constexpr std::string_view kUnitName = "clusterctl.service";
-
-Result<std::string> tool(std::vector<std::string> argv) {
-  const char* path = std::getenv("PATH");
-  const std::string name = argv[0];
-  const auto answer =
-      run_process({std::move(argv),
-                   {{"PATH", path ? path : "/usr/sbin:/usr/bin:/sbin:/bin"}, {"LANG", "C.UTF-8"}},
-                   "/",
-                   false,
-                   -1,
-                   {}},
-                  kToolWait);
-  if (!answer) return fail(answer.error());
-  if (answer->status.ok()) return answer->text;
-  return fail(Code::kConflict, "program_failed",
-              fmt::format("{} failed: {}", name, one_line(trim(answer->text))));
-}
 
 std::string own_program() {
   std::error_code ec;
@@ -113,8 +97,8 @@ Status make_key(const ControllerPlace& place, std::vector<std::string>& done) {
   std::error_code ec;
   if (place.key.empty() || fs::exists(place.key, ec)) return {};
   if (auto made = make_dirs(place.key.parent_path(), 0755); !made) return made;
-  if (auto made = tool({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "clusterctl", "-f",
-                        place.key.string()});
+  if (auto made = run_program({"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "clusterctl",
+                               "-f", place.key.string()});
       !made) {
     Error error = made.error();
     error.hint = "install openssh-client";
@@ -140,7 +124,10 @@ std::string unit_text(const ControllerPlace& place) {
   };
   put(kUnitProgram, own_program());
   put(kDefaultConfig, place.config.string());
-  put("--state-dir /var/lib/clusterctl", "--state-dir " + place.state_dir.string());
+  if (place.state_dir != "/var/lib/clusterctl") {
+    put("--state-dir /var/lib/clusterctl", "--state-dir " + place.state_dir.string());
+    put("ReadWritePaths=/tmp", "ReadWritePaths=" + place.state_dir.string() + " /tmp");
+  }
   return out;
 }
 
@@ -212,17 +199,18 @@ Status check_by_daemon(const ControllerPlace& place) {
 
 Status start_by_systemd(const ControllerPlace& place, std::vector<std::string>& done) {
   if (!getgrnam("clusterctl")) {
-    if (auto made = tool({"groupadd", "--system", "clusterctl"}); !made) return fail(made.error());
+    if (auto made = run_program({"groupadd", "--system", "clusterctl"}); !made)
+      return fail(made.error());
     done.push_back("made the group clusterctl");
   }
   if (!has_unit()) {
     const fs::path file = fs::path("/etc/systemd/system") / kUnitName;
     if (auto written = write_file_atomic(file, unit_text(place), 0644); !written) return written;
     done.push_back("wrote " + file.string());
-    if (auto reloaded = tool({"systemctl", "daemon-reload"}); !reloaded)
+    if (auto reloaded = run_program({"systemctl", "daemon-reload"}); !reloaded)
       return fail(reloaded.error());
   }
-  if (auto started = tool({"systemctl", "enable", "--now", "clusterctl"}); !started) {
+  if (auto started = run_program({"systemctl", "enable", "--now", "clusterctl"}); !started) {
     Error error = started.error();
     error.hint = "journalctl -u clusterctl tells why";
     return fail(std::move(error));

@@ -8,14 +8,13 @@
 #include <cstdlib>
 #include <optional>
 
-#include "base/process.h"
 #include "base/ssh_key.h"
 #include "base/strings.h"
+#include "cli/machine/program.h"
 
 namespace clusterctl::cli {
 namespace {
 
-constexpr std::chrono::seconds kProgramWait{60};
 // The key opens a shell and nothing else: no tunnels, no agent.
 constexpr std::string_view kKeyOptions = "restrict,pty";
 
@@ -26,23 +25,9 @@ struct Account {
 };
 
 Status run_tool(std::vector<std::string> argv, std::string_view hint) {
-  const char* path = std::getenv("PATH");
-  const std::string name = argv[0];
-  const auto answer =
-      run_process({std::move(argv),
-                   {{"PATH", path ? path : "/usr/sbin:/usr/bin:/sbin:/bin"}, {"LANG", "C.UTF-8"}},
-                   "/",
-                   false,
-                   -1,
-                   {}},
-                  kProgramWait);
-  if (!answer)
-    return fail(Code::kConflict, "no_program",
-                fmt::format("{} cannot be run: {}", name, answer.error().message),
-                std::string(hint));
-  if (answer->status.ok()) return {};
-  return fail(Code::kConflict, "program_failed",
-              fmt::format("{} failed: {}", name, one_line(trim(answer->text))), std::string(hint));
+  const auto done = run_program(std::move(argv), hint);
+  if (!done) return fail(done.error());
+  return {};
 }
 
 fs::path below(const fs::path& root, const fs::path& absolute) {
