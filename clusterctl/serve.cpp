@@ -244,6 +244,14 @@ class Daemon {
     options.own_host.machine_id = this_machine_id();
     for (const std::string& name : this_host_names())
       options.own_host.addresses.insert(fleet::canonical_addr(name));
+    options.ca_fingerprint = ways_in_->fingerprint();
+    if (!config_.ssh_private_key.empty()) {
+      if (auto key = ansible::public_key_of(config_.ssh_private_key)) {
+        options.ssh_public_key = std::move(*key);
+      } else {
+        log::warn("machines cannot join: {}", key.error().line());
+      }
+    }
     auto hints = read_hints();
     if (!hints) return fail(hints.error());
     options.run_defaults = {config_.ssh_user, config_.ssh_private_key, pki.string(),

@@ -26,6 +26,7 @@ void add_routes(Router& router, Controller& controller, About about,
                 const notify::Notifier* notifier) {
   add_node_routes(router, controller);
   add_monitor_routes(router, controller);
+  add_join_routes(router, controller);
   add_job_routes(router, controller);
   add_plan_routes(router, controller);
   add_global_routes(router, controller);

@@ -19,6 +19,8 @@ struct About {
 void add_node_routes(Router& router, controller::Controller& controller);
 // POST /v1/monitor/event, /v1/nodes/{n}/confirm-hardware, /v1/nodes/{n}/rename.
 void add_monitor_routes(Router& router, controller::Controller& controller);
+// POST /v1/join and /v1/join/leave, which need no token but a join token; /v1/join-tokens.
+void add_join_routes(Router& router, controller::Controller& controller);
 void add_job_routes(Router& router, controller::Controller& controller);
 void add_job_stream_routes(Router& router, controller::Controller& controller);
 void add_job_timeline_routes(Router& router, controller::Controller& controller);

@@ -286,6 +286,7 @@ Result<int> run_command(Command& command, const Dependencies& d, const Globals& 
   auto rest = command.needs_server ? connect(d, g) : d.connect({});
   if (!rest) return fail(rest.error());
   Session session{d.terminal, **rest, d.timer, tree, d.version, format_of(g), g.quiet, color};
+  session.connect = d.connect;
   auto code = command.run(session);
   requested = session.requested_nodes;
   return code;

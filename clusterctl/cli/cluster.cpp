@@ -174,6 +174,9 @@ Noun cluster_noun() {
   noun.commands.push_back(std::make_unique<ClusterInfo>());
   noun.commands.push_back(make_cluster_update());
   noun.commands.push_back(make_cluster_token());
+  noun.commands.push_back(make_cluster_init());
+  noun.commands.push_back(make_cluster_join());
+  noun.commands.push_back(make_cluster_leave());
   return noun;
 }
 

@@ -1,7 +1,9 @@
-// `cluster token create|ls|revoke`: who may use the API over TCP.
+// `cluster token create|ls|revoke`: who may use the API over TCP; with --join: which machines may
+// announce themselves.
 #include <fmt/format.h>
 
 #include "cli/cluster_commands.h"
+#include "cli/join_token.h"
 #include "cli/session.h"
 #include "cli/text.h"
 #include "client/rest_client.h"
@@ -19,7 +21,10 @@ class ClusterToken final : public Command {
         "daemon keeps only a digest. Jobs, history and log say the name. --read-only: may look, "
         "not change.\n"
         "revoke: nobody gets in with it from now on; what was begun goes on.\n"
+        "--join: tokens by which new machines announce themselves (clusterctl cluster join); they "
+        "are good for nothing else.\n"
         "Examples: clusterctl cluster token create --name ci --expires 30d\n"
+        "          clusterctl cluster token create --join --uses 20 --expires 2h\n"
         "          clusterctl cluster token create --name dashboard --read-only -q > token\n"
         "          clusterctl cluster token revoke ci";
   }
@@ -30,11 +35,15 @@ class ClusterToken final : public Command {
     o.value("--name", "NAME", name_, "create: who or what will use it");
     o.value("--expires", "TIME", expires_,
             "create: how long it is good for, or until when: 12h, 30d, 2027-01-31T00:00:00Z; "
-            "default: until it is revoked");
+            "default: until it is revoked; --join: how long, default 24h");
     o.flag("--read-only", read_only_, "create: only for looking");
+    o.flag("--join", join_, "tokens by which machines join, instead of tokens for the API");
+    o.number("--uses", "N", uses_, "create --join: how many machines may join by it; default 1");
   }
 
   Result<int> run(Session& session) override {
+    if (join_) return run_join(session);
+    if (uses_) return usage("--uses belongs to create --join");
     if (action_ == "create") return create(session);
     if (!name_.empty() || !expires_.empty() || read_only_) {
       return usage(fmt::format("--name, --expires and --read-only do not belong to {}", action_));
@@ -43,6 +52,18 @@ class ClusterToken final : public Command {
   }
 
  private:
+  Result<int> run_join(Session& session) {
+    const bool create = action_ == "create";
+    if (!name_.empty() || read_only_ || (!create && (!expires_.empty() || uses_)))
+      return usage(
+          "--name and --read-only do not belong to --join, --expires and --uses to create");
+    if (names_.empty() == (action_ == "revoke"))
+      return usage(names_.empty() ? "give the ids of the tokens to revoke"
+                                  : fmt::format("{} --join takes no names", action_));
+    if (create) return create_join_token(session, expires_, uses_);
+    return action_ == "ls" ? list_join_tokens(session) : revoke_join_tokens(session, names_);
+  }
+
   static tl::unexpected<Error> usage(std::string message) {
     return fail(Code::kInvalid, "usage", std::move(message), "clusterctl cluster token --help");
   }
@@ -108,7 +129,8 @@ class ClusterToken final : public Command {
 
   std::string action_, name_, expires_;
   std::vector<std::string> names_;
-  bool read_only_ = false;
+  std::optional<int64_t> uses_;
+  bool read_only_ = false, join_ = false;
 };
 
 }  // namespace

@@ -52,6 +52,13 @@ State apply(const State& state, const Change& change) {
       next.plans.erase(id);
     }
   }
+  for (const auto& [id, token] : change.join_tokens) {
+    if (token) {
+      next.join_tokens[id] = *token;
+    } else {
+      next.join_tokens.erase(id);
+    }
+  }
   for (const uint64_t number : change.forgotten_revisions) next.revisions.erase(number);
   if (change.revision)
     next.revisions[change.revision->number] = std::make_shared<Revision>(*change.revision);

@@ -12,6 +12,7 @@
 #include "access/api_token.h"
 #include "controller/event_log.h"
 #include "controller/history.h"
+#include "controller/join_token.h"
 #include "controller/revision.h"
 #include "controller/stored_plan.h"
 #include "fleet/snapshot.h"
@@ -30,6 +31,7 @@ struct Change {
   std::map<std::string, std::optional<Json>> secrets;                  // nullopt: remove
   std::map<std::string, std::optional<StoredPlan>> plans;              // nullopt: remove
   std::map<std::string, std::optional<access::ApiToken>> tokens = {};  // by id; nullopt: remove
+  std::map<std::string, std::optional<JoinToken>> join_tokens = {};    // by id; nullopt: remove
   std::vector<Event> events;                                           // numbered by the writer
   std::optional<std::optional<Time>> isolated_since;  // since when most nodes are out of sight
   std::vector<HistoryEntry> history;                  // derived from all that; numbered likewise
@@ -50,6 +52,7 @@ struct State {
   uint64_t globals_revision = 0;
   std::map<std::string, std::shared_ptr<const StoredPlan>> plans;  // by id: oldest first
   std::map<uint64_t, std::shared_ptr<const Revision>> revisions;   // of what is wanted
+  std::map<std::string, JoinToken> join_tokens;                    // by id
 };
 
 // How a secret's value is known to the fleet (fleet::Snapshot::secret_digests).

@@ -163,6 +163,10 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
       auto entry = history_from_record(*value);
       if (!entry) return fail(entry.error());
       history[entry->node].push_back(std::move(*entry));
+    } else if (key.starts_with(kJoinTokenPrefix)) {
+      auto token = join_token_from(*value);
+      if (!token) return fail(token.error());
+      state.join_tokens[token->id] = std::move(*token);
     } else if (key == "globals") {
       fleet->globals = value->value("vars", Json::object());
       state.globals_revision = record.revision;
@@ -258,6 +262,14 @@ std::vector<store::Operation> Writer::operations(Change& change) {
       put("tokens/" + id, access::to_record(*token));
     } else {
       remove("tokens/" + id);
+    }
+  }
+  for (const auto& [id, token] : change.join_tokens) {
+    const std::string key = std::string(kJoinTokenPrefix) + id;
+    if (token) {
+      put(key, to_record(*token));
+    } else {
+      remove(key);
     }
   }
   for (const std::string& key : number_history(now->history, change.history, clock_.now()))

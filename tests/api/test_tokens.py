@@ -9,7 +9,7 @@ import pytest
 from harness import wait_for
 
 METHODS = ("get", "put", "post", "patch", "delete")
-OPEN = {("get", "/healthz")}
+OPEN = {("get", "/healthz"), ("post", "/v1/join"), ("post", "/v1/join/leave")}  # those of join: tests/api/test_join.py
 
 
 @pytest.fixture(params=["tcp", "tls"])
@@ -74,7 +74,7 @@ def test_a_token_for_reading_changes_nothing(reached):
     reader = bearer(create(daemon, name="dashboard", read_only=True)["token"])
     before = world(daemon)
     for method, path, target in routes(daemon):
-        if method == "get":
+        if method == "get" or (method, path) in OPEN:
             continue
         daemon.ask(method.upper(), target, "{}", dict(reader, **{"Content-Type": "application/json"}), via=via).problem(403, "read_only")
     assert world(daemon) == before
