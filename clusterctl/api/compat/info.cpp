@@ -1,13 +1,15 @@
 // What contiv's clients ask: nodes, variables, jobs, logs.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <fstream>
+
 #include "api/compat/routes.h"
 #include "api/compat/views.h"
 #include "api/job_log.h"
 #include "base/strings.h"
 #include "fleet/patterns.h"
 #include "job/timeline.h"
-#include "run/output_log.h"
 
 namespace clusterctl::api::compat {
 namespace {
@@ -38,12 +40,28 @@ Result<JobPtr> find_job(const Controller& c, const std::string& label) {
               fmt::format("info for \"{}\" job doesn't exist", label));
 }
 
+// The end of a file, at most `bytes` of it, beginning with a whole line; "" when there is none.
+std::string end_of(const fs::path& file, size_t bytes) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in) return "";
+  const std::streamoff size = in.tellg();
+  const std::streamoff from =
+      std::max<std::streamoff>(0, size - static_cast<std::streamoff>(bytes));
+  std::string out(static_cast<size_t>(size - from), '\0');
+  in.seekg(from);
+  in.read(out.data(), size - from);
+  out.resize(static_cast<size_t>(in.gcount()));
+  if (const size_t line = out.find('\n'); from > 0)
+    out.erase(0, line == std::string::npos ? line : line + 1);  // what is left of a broken one
+  return out;
+}
+
 // The end of what its runs have printed.
 std::vector<std::string> log_lines(const Controller& c, const job::Job& job) {
   std::string text;
   for (auto stage = job.stages.rbegin(); stage != job.stages.rend(); ++stage) {
     if (stage->run.empty() || text.size() >= kMaxLogBytes) continue;
-    text = run::output_tail(c.run_dir(stage->run), kMaxLogBytes - text.size()) + text;
+    text = end_of(c.run_dir(stage->run) / "output.log", kMaxLogBytes - text.size()) + text;
   }
   std::vector<std::string> lines = split(text, '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
