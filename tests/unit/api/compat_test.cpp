@@ -17,7 +17,8 @@ Request request(const std::string& target, const std::string& address = "127.0.0
   Request r;
   r.method = "GET";
   r.target = target;
-  r.peer = {Transport::kTcp, address};
+  r.peer.transport = Transport::kTcp;
+  r.peer.address = address;
   return r;
 }
 
