@@ -42,7 +42,7 @@ Result<Response> take_join(Controller& c, RateLimit& limit, const Request& r) {
            {"message", joined->admission.message},
            {"acceptance", fleet::word(node.spec.acceptance)},
            {"user",
-            node.spec.ssh.user.empty() ? c.settings().run_defaults.ssh_user : node.spec.ssh.user},
+            node.spec.ssh.user.empty() ? c.settings().run_defaults.user : node.spec.ssh.user},
            {"public_key", c.settings().ssh_public_key},
            {"cluster", {{"id", fleet->cluster.id}, {"name", fleet->cluster.name}}},
            {"next", node.spec.acceptance == fleet::Acceptance::kAccepted

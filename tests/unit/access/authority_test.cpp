@@ -120,11 +120,11 @@ TEST_F(AuthorityTest, DamagedFilesAreRefusedAndLeftAlone) {
         good.substr(0, good.size() - 40), good.substr(0, middle) + other,
         good.substr(0, middle) + test_identity().server.pem}) {
     put("ca.pem", bad);
-    refused();
+    (void)refused();
     EXPECT_EQ(*read_file(dir() / "ca.pem"), bad);
   }
   fs::remove(dir() / "ca.pem");
-  refused();
+  (void)refused();
   EXPECT_FALSE(fs::exists(dir() / "ca.pem"));
 }
 
