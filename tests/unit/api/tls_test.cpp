@@ -20,7 +20,7 @@ using std::chrono::seconds;
 using testing::HasSubstr;
 
 constexpr const char* kPing = "GET /ping HTTP/1.1\r\nHost: x\r\n\r\n";
-constexpr const char* kFollow = "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n";
+constexpr const char* kFollowOverTls = "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n";
 
 class TlsTest : public EngineTest {
  protected:
@@ -188,7 +188,7 @@ TEST_F(TlsTest, RecordsWithoutContentKeepNobodyWaiting) {
   use_fake_time();
   start();
   auto follower = tls({TLS1_3_VERSION, TLS1_3_VERSION});
-  follower.send(kFollow);
+  follower.send(kFollowOverTls);
   ASSERT_TRUE(follower.receive_until("\r\n\r\n"));
   auto idle = tls({TLS1_3_VERSION, TLS1_3_VERSION});
   // Key updates that ask for an answer which is never read: until the server has had enough, or
@@ -214,7 +214,7 @@ TEST_F(TlsTest, RecordsWithoutContentKeepNobodyWaiting) {
 TEST_F(TlsTest, AnEndIsToldFromABreak) {
   start();
   auto ended = tls();
-  ended.send(kFollow);
+  ended.send(kFollowOverTls);
   ASSERT_TRUE(ended.receive_until("\r\n\r\n"));
   feed_->push("data: last\n\n", true);
   EXPECT_THAT(ended.receive_all(), HasSubstr("data: last"));
@@ -222,7 +222,7 @@ TEST_F(TlsTest, AnEndIsToldFromABreak) {
 
   feed_ = std::make_shared<Feed>();
   auto broken = tls();
-  broken.send(kFollow);
+  broken.send(kFollowOverTls);
   ASSERT_TRUE(broken.receive_until("\r\n\r\n"));
   engine_->stop();
   broken.receive_all();
@@ -237,7 +237,7 @@ TEST_F(TlsTest, AThousandFollowersAndAsManyParkedWithFewThreads) {
   for (int i = 0; i < 1000; ++i) {
     followers.push_back(tls());
     ASSERT_TRUE(followers.back().established()) << i;
-    followers.back().send(kFollow);
+    followers.back().send(kFollowOverTls);
   }
   for (int i = 0; i < 200; ++i) parked.push_back(tls());
   for (RawClient& client : followers) ASSERT_TRUE(client.receive_until("\r\n\r\n"));
