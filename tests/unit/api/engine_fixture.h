@@ -127,7 +127,10 @@ class EngineTest : public testing::Test {
   RawClient local() const { return RawClient::unix_socket(socket()); }
   fs::path socket() const { return dir_ / "s"; }
   // The daemon is alive and answers a plain request.
-  bool alive() const { return tcp().ask("GET /ping HTTP/1.1\r\nHost: x\r\n\r\n").status == 200; }
+  bool alive() const {
+    auto client = always_tls_ ? RawClient::tls(port_, {}) : tcp();
+    return client.ask("GET /ping HTTP/1.1\r\nHost: x\r\n\r\n").status == 200;
+  }
 
   fs::path dir_;
   EngineOptions options_;

@@ -101,7 +101,7 @@ TEST_F(JoinTest, WhatAnOperatorHasAcceptedKeepsItsUser) {
 TEST_F(JoinTest, AMachineThatIsSeveralNodesIsNone) {
   ASSERT_TRUE(join(machine()));
   ASSERT_TRUE(join(machine("n2", "10.1.0.2", "FCH2")));
-  Announcement both = machine("n3", "10.1.0.3", "");
+  Announcement both = machine("n3", "10.1.0.3", "FCH3");
   both.identity = {"", "", kKey, {"00:25:b5:00:00:11", "00:25:b5:00:00:21"}};
   EXPECT_EQ(refused(both), "identity_conflict");
 }
