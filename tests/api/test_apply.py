@@ -437,9 +437,11 @@ def test_small_commands_plan_and_change_nothing(fleet):
     assert records(fleet) == before and events_since(fleet, seq) == []
 
 
-# Commands that change nothing that could be planned: they look, or they concern a job that is there.
+# Commands that change nothing that could be planned: they look, concern a job or a token, prepare the machine they run on (some with
+# --dry-run), or name another spelling.
 PLANLESS = {"node ls", "node inspect", "node get", "node history", "job ls", "job inspect", "job logs", "job wait", "job cancel", "job pause", "cluster info", "global get",
-            "inventory export", "inventory import", "revision ls", "manager ls", "plan", "status", "events", "version", "completion", "serve"}
+            "inventory export", "inventory import", "revision ls", "manager ls", "plan", "status", "events", "version", "completion", "serve", "cluster init", "cluster join", "cluster leave", "cluster token",
+            "config get", "config set", "discover"}
 
 
 def commands(daemon, path=()):

@@ -223,11 +223,13 @@ def test_nothing_of_a_living_node_can_be_taken_over(manual, what, claims, code):
 
 def test_a_commissioned_node_cannot_be_taken_over(cluster):
     token = new_token(cluster, uses=5)["token"]
+    key = announcement(token, 8)["host_keys"][0]
+    cluster.send("PATCH", "/v1/nodes/w1", {"spec": {"ssh": {"host_key": key}}}).ok()
     worker = cluster.node("w1")
     identity, before = worker["status"]["identity"], nodes(cluster)
     for claims, code in ((dict(name="w1"), "name_taken"), (dict(addr=worker["spec"]["addr"]), "addr_taken"),
                          (dict(serial=identity["serial"], uuid=identity["uuid"], macs=identity["macs"]), "host_key_changed"),
-                         (dict(serial=identity["serial"], uuid=identity["uuid"], macs=identity["macs"], host_keys=[worker["spec"]["ssh"]["host_key"]]),
+                         (dict(serial=identity["serial"], uuid=identity["uuid"], macs=identity["macs"], host_keys=[key]),
                           "identity_conflict")):
         join(cluster, announcement(token, 7, **claims)).problem(409, code)
     assert nodes(cluster) == before

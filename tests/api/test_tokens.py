@@ -1,5 +1,6 @@
 """Who may ask, on every route there is; named tokens."""
 
+import contextlib
 import json
 import re
 import sqlite3
@@ -171,7 +172,7 @@ def test_the_command_line(daemon):
 def test_a_damaged_record_keeps_the_daemon_from_starting(daemon):
     create(daemon, name="ci", read_only=True)
     daemon.stop()
-    with sqlite3.connect(daemon.state_dir / "clusterctl.db") as db:
+    with contextlib.closing(sqlite3.connect(daemon.state_dir / "clusterctl.db", isolation_level=None)) as db:
         table = next(name for (name,) in db.execute("select name from sqlite_master where type = 'table'")
                      if "value" in [column[1] for column in db.execute("pragma table_info(%s)" % name)])
         db.execute("update %s set value = replace(value, '\"read_only\":true', '\"read_only\":5') where key like 'tokens/%%'" % table)

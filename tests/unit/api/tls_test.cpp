@@ -134,6 +134,7 @@ TEST_F(TlsTest, HandshakesHaveAsLongAsARequest) {
   no_end.receive_all();
   EXPECT_EQ(request.answer().status, 408);
   EXPECT_EQ(begun.ask(kPing).status, 200);
+  ASSERT_TRUE(alive());  // and that it waits for another request is noted
   advance(options_.idle_timeout + std::chrono::milliseconds(1));
   EXPECT_EQ(silent.receive_all(), "");
   EXPECT_EQ(begun.receive_all(), "");
