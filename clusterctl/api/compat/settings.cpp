@@ -69,7 +69,7 @@ Status check_spelling(const Json& config, const Json& present) {
 Result<Response> set_config(Controller& c, OneAtATime& one, const Settings& s, const Request& r) {
   if (!s.set_user)
     return fail(Code::kForbidden, "not_allowed", "the configuration cannot be changed here",
-                "change the daemon's file and restart it; compat.set_config allows the user");
+                "change the daemon's file and restart it");
   const auto body = read_body(r);
   if (!body) return fail(body.error());
   if (body->config.is_null())
