@@ -206,9 +206,10 @@ Result<DaemonConfig> decode(const Json& document) {
   monitor.number("timeout", out.monitor_timeout, 1, 60);
   monitor.number("misses", out.monitor_misses, 1, 100);
   monitor.number("parallel", out.monitor_parallel, 1, 2000);
-  Section auth(document, "auth", {"token_file", "hosts"}, status);
+  Section auth(document, "auth", {"token_file", "hosts", "open_metrics"}, status);
   auth.path("token_file", out.token_file);
   auth.texts("hosts", out.hosts);
+  auth.flag("open_metrics", out.open_metrics);
   if (!status) return fail(status.error());
   if (out.log_level != "debug" && out.log_level != "info" && out.log_level != "warn" &&
       out.log_level != "error") {

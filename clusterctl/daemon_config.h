@@ -36,6 +36,7 @@ struct DaemonConfig {
   int monitor_misses = 3, monitor_parallel = 128;
   fs::path token_file;  // empty: <state_dir>/token
   std::vector<std::string> hosts;
+  bool open_metrics = false;                // GET /metrics by TCP without a token
   std::vector<notify::Receiver> receivers;  // notifications; secrets not read yet
 };
 

@@ -15,6 +15,7 @@
 #include "ansible/private_key.h"
 #include "api/auth.h"
 #include "api/http_engine.h"
+#include "api/meters.h"
 #include "api/resources.h"
 #include "api/service.h"
 #include "base/log.h"
@@ -31,6 +32,7 @@
 #include "notify/notify_thread.h"
 #include "run/runs.h"
 #include "store/store.h"
+#include "store/timed_store.h"
 
 namespace clusterctl {
 namespace {
@@ -197,7 +199,12 @@ class Daemon {
   Status open_store() {
     auto store = store::open_sqlite_store(config_.state_dir / "clusterctl.db");
     if (!store) return fail(store.error());
-    store_ = std::move(*store);
+    auto timed = std::make_unique<store::TimedStore>(std::move(*store));
+    meters_.store = [&timed = *timed] {
+      const auto numbers = timed.numbers();
+      return api::StoreNumbers{numbers.commits, numbers.failed};
+    };
+    store_ = std::move(timed);
     return {};
   }
 
@@ -298,10 +305,11 @@ class Daemon {
   }
 
   Status open_listeners() {
-    api::add_routes(router_, *controller_, about_, notifier_.get());
+    api::add_routes(router_, *controller_, about_, notifier_.get(), &meters_);
     if (auto ok = router_.mistakes(); !ok) return ok;
     api::AuthOptions auth;
     auth.hosts = config_.hosts;
+    if (config_.open_metrics) auth.open_paths.emplace_back("/metrics");
     if (config_.unix_group.empty() && api::find_group("clusterctl"))
       config_.unix_group = "clusterctl";
     auth.group = api::find_group(config_.unix_group);
@@ -312,13 +320,18 @@ class Daemon {
       auth.token = std::move(*token);
     }
     auth_ = std::make_unique<api::Auth>(std::move(auth));
-    service_ = std::make_unique<api::Service>(router_, *auth_);
+    service_ = std::make_unique<api::Service>(router_, *auth_, &meters_.requests);
     const size_t descriptors = raise_descriptor_limit(kDescriptors);
     if (descriptors < kDescriptors)
       log::warn("only {} file descriptors (LimitNOFILE): fewer connections and followers",
                 descriptors);
     engine_ = std::make_unique<api::HttpEngine>(
         api::options_for(descriptors), [this](api::Request& r) { return service_->handle(r); });
+    meters_.engine = [&engine = *engine_] {
+      return api::EngineNumbers{engine.connections(api::Transport::kUnix),
+                                engine.connections(api::Transport::kTcp), engine.streams(),
+                                engine.max_streams()};
+    };
     if (auto ok = make_dirs(config_.unix_socket.parent_path()); !ok) return ok;
     if (auto ok = engine_->listen_unix(config_.unix_socket, config_.unix_group); !ok) return ok;
     std::string tcp;
@@ -339,6 +352,7 @@ class Daemon {
   SystemClock clock_;
   RandomIds ids_;
   api::About about_;
+  api::Meters meters_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<catalog::Catalog> catalog_;
   std::unique_ptr<run::Runs> runs_;

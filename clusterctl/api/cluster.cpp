@@ -1,5 +1,6 @@
 // The cluster as a whole.
 #include "api/body.h"
+#include "api/paging.h"
 #include "api/resources.h"
 #include "controller/cluster_views.h"
 #include "controller/views.h"
@@ -23,6 +24,14 @@ Json status(const Controller& c, const notify::Notifier* notifier) {
   return out;
 }
 
+// A list that is short by nature, made whole and cut.
+Result<Response> page_of(const Request& request, Json answer, const std::string& key, bool sorted) {
+  const auto page = read_page(request, 1000, 1000);
+  if (!page) return fail(page.error());
+  if (auto cut = cut_to_page(answer, key, *page, sorted); !cut) return fail(cut.error());
+  return Response::json(answer);
+}
+
 Response answer(const fleet::Cluster& cluster, const catalog::Catalog& catalog) {
   return Response::json({{"id", cluster.id},
                          {"name", cluster.name},
@@ -40,9 +49,13 @@ void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* n
   router.get("/v1/status", [&c, notifier](const Request&) -> Result<Response> {
     return Response::json(status(c, notifier));
   });
-  router.get("/v1/notifications", [notifier](const Request&) -> Result<Response> {
-    return Response::json(notifier ? notifier->view() : Json{{"receivers", Json::array()}});
-  });
+  router.get(
+      "/v1/notifications",
+      [notifier](const Request& r) {
+        return page_of(r, notifier ? notifier->view() : Json{{"receivers", Json::array()}},
+                       "receivers", false);
+      },
+      paged());
   router.get("/v1/cluster", [&c](const Request&) -> Result<Response> {
     return answer(c.fleet()->cluster, c.catalog());
   });
@@ -55,12 +68,18 @@ void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* n
     if (!cluster) return fail(cluster.error());
     return answer(*cluster, c.catalog());
   });
-  router.get("/v1/managers", [&c](const Request&) -> Result<Response> {
-    return Response::json(controller::managers_view(*c.state(), c.catalog()));
-  });
-  router.get("/v1/services", [&c](const Request&) -> Result<Response> {
-    return Response::json(controller::services_view(*c.state(), c.catalog()));
-  });
+  router.get(
+      "/v1/managers",
+      [&c](const Request& r) {
+        return page_of(r, controller::managers_view(*c.state(), c.catalog()), "managers", true);
+      },
+      paged());
+  router.get(
+      "/v1/services",
+      [&c](const Request& r) {
+        return page_of(r, controller::services_view(*c.state(), c.catalog()), "services", false);
+      },
+      paged());
   router.get("/v1/inventory", [&c](const Request&) -> Result<Response> {
     return Response::json(
         controller::inventory_view(*c.state(), c.catalog(), c.settings().run_defaults.pki_dir));

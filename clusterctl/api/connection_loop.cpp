@@ -206,6 +206,7 @@ void ConnectionLoop::admit(size_t index, Fd fd) {
   c.listener = index;
   c.fd = std::move(fd);
   ++accepting_[index].connections;
+  ++counts_[static_cast<size_t>(transport)];
   if (!poller_.add(c.fd.get(), id, EPOLLIN | EPOLLONESHOT)) return drop(id);
   due_in(id, options_.idle_timeout);
 }
@@ -339,6 +340,7 @@ void ConnectionLoop::drop(uint64_t id) {
   held_ -= c.held;
   deadlines_.clear(id);
   if (c.listener < accepting_.size()) --accepting_[c.listener].connections;
+  --counts_[static_cast<size_t>(c.peer.transport)];
   connections_.erase(it);
 }
 

@@ -11,6 +11,7 @@
 
 #include "controller/event_log.h"
 #include "controller/history.h"
+#include "controller/once.h"
 #include "controller/revision.h"
 #include "controller/stored_plan.h"
 #include "fleet/snapshot.h"
@@ -28,6 +29,7 @@ struct Change {
   std::set<std::string> removed_jobs;
   std::map<std::string, std::optional<Json>> secrets;      // nullopt: remove
   std::map<std::string, std::optional<StoredPlan>> plans;  // nullopt: remove
+  KeyChanges keys;                                         // Idempotency-Keys
   std::vector<Event> events;                               // numbered by the writer
   std::optional<std::optional<Time>> isolated_since;       // since when most nodes are out of sight
   std::vector<HistoryEntry> history;  // derived from all that; numbered likewise
