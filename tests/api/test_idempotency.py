@@ -102,9 +102,10 @@ def test_a_key_that_is_none_is_400_on_every_route_that_takes_one(fleet, word):
 def test_every_post_that_makes_something_takes_a_key(daemon):
     """By the description: what answers with a Location has the header."""
     document = daemon.get("/openapi.json").json
+    told_once = ("/v1/tokens", "/v1/join-tokens")  # secrets that are not kept: there is nothing to answer a second time
     for path, item in document["paths"].items():
         for method, operation in item.items():
-            if method == "parameters":
+            if method == "parameters" or path in told_once:
                 continue
             makes = any("Location" in (r if "$ref" not in r else document["components"]["responses"][r["$ref"].split("/")[-1]]).get("headers", {}) for r in operation["responses"].values())
             takes = {"$ref": "#/components/parameters/idempotencyKey"} in operation.get("parameters", [])
