@@ -24,22 +24,15 @@ Json status(const Controller& c, const notify::Notifier* notifier) {
   return out;
 }
 
-// A list that is short by nature, made whole and cut.
-Result<Response> page_of(const Request& request, Json answer, const std::string& key, bool sorted) {
-  const auto page = read_page(request, 1000, 1000);
-  if (!page) return fail(page.error());
-  if (auto cut = cut_to_page(answer, key, *page, sorted); !cut) return fail(cut.error());
-  return Response::json(answer);
-}
-
-Response answer(const fleet::Cluster& cluster, const catalog::Catalog& catalog) {
+Response answer(const fleet::Cluster& cluster, const Controller& c) {
   return Response::json({{"id", cluster.id},
                          {"name", cluster.name},
                          {"accept_policy", cluster.accept_policy},
                          {"max_unavailable", cluster.max_unavailable},
                          {"drift_policy", cluster.drift_policy},
                          {"version", cluster.version},
-                         {"host_groups", catalog.host_group_names()}})
+                         {"host_groups", c.catalog().host_group_names()},
+                         {"ssh_public_key", c.settings().ssh_public_key}})
       .with("ETag", etag(static_cast<int64_t>(cluster.version)));
 }
 
@@ -56,18 +49,21 @@ void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* n
                        "receivers", false);
       },
       paged());
-  router.get("/v1/cluster", [&c](const Request&) -> Result<Response> {
-    return answer(c.fleet()->cluster, c.catalog());
-  });
-  router.patch("/v1/cluster", [&c](const Request& r) -> Result<Response> {
-    auto body = json_body(r);
-    if (!body) return fail(body.error());
-    const auto versions = if_match(r);
-    if (!versions) return fail(versions.error());
-    auto cluster = c.patch_cluster(*body, *versions);
-    if (!cluster) return fail(cluster.error());
-    return answer(*cluster, c.catalog());
-  });
+  router.get("/v1/cluster",
+             [&c](const Request&) -> Result<Response> { return answer(c.fleet()->cluster, c); });
+  router.patch("/v1/cluster",
+               [&c](const Request& r) -> Result<Response> {
+                 auto body = json_body(r);
+                 if (!body) return fail(body.error());
+                 const auto versions = if_match(r);
+                 if (!versions) return fail(versions.error());
+                 const auto dry_run = r.query_bool("dry_run");
+                 if (!dry_run) return fail(dry_run.error());
+                 auto cluster = c.patch_cluster(*body, *versions, *dry_run);
+                 if (!cluster) return fail(cluster.error());
+                 return answer(*cluster, c);
+               },
+               {"dry_run"});
   router.get(
       "/v1/managers",
       [&c](const Request& r) {

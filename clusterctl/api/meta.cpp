@@ -11,7 +11,8 @@ void add_meta_routes(Router& router, Controller& c, About about) {
     return Response::json({{"version", about.version},
                            {"api", 1},
                            {"ansible", about.ansible},
-                           {"playbooks", about.playbooks}});
+                           {"playbooks", about.playbooks},
+                           {"ca_fingerprint", about.ca_fingerprint}});
   });
   router.get("/healthz", [](const Request&) -> Result<Response> { return Response::text("ok\n"); });
   // The router is filled before the listeners open, and those open after recovery: who gets an
@@ -27,12 +28,14 @@ void add_routes(Router& router, Controller& controller, About about,
   static const Meters kNothingMeasured;
   add_node_routes(router, controller);
   add_monitor_routes(router, controller);
+  add_join_routes(router, controller);
   add_job_routes(router, controller);
   add_plan_routes(router, controller);
   add_global_routes(router, controller);
   add_event_routes(router, controller);
   add_cluster_routes(router, controller, notifier);
   add_metrics_route(router, controller, about, notifier, meters ? *meters : kNothingMeasured);
+  add_token_routes(router, controller);
   add_meta_routes(router, controller, std::move(about));
   add_openapi_route(router);
 }

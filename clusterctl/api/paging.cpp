@@ -54,25 +54,25 @@ Result<uint64_t> number_cursor(const Page& page) {
   return number;
 }
 
-Status cut_to_page(Json& answer, const std::string& key, const Page& page, bool sorted) {
+Result<Response> page_of(const Request& request, Json answer, const std::string& key, bool sorted,
+                         const std::string& name) {
+  const auto page = read_page(request, 1000, 1000);
+  if (!page) return fail(page.error());
   Json rows = std::move(answer[key]);
   auto from = rows.begin();
-  if (!page.after.empty()) {
+  if (!page->after.empty()) {
     from = std::find_if(rows.begin(), rows.end(), [&](const Json& row) {
-      const auto& name = row.at("name").get_ref<const std::string&>();
-      return sorted ? name > page.after : name == page.after;
+      const auto& at = row.at(name).get_ref<const std::string&>();
+      return sorted ? at > page->after : at == page->after;
     });
-    if (!sorted && from == rows.end()) {
-      answer[key] = std::move(rows);
-      return bad_cursor(page.after);
-    }
+    if (!sorted && from == rows.end()) return bad_cursor(page->after);
     if (!sorted) ++from;
   }
   Json out = Json::array();
-  for (; from != rows.end() && out.size() < page.limit; ++from) out.push_back(std::move(*from));
-  if (from != rows.end()) answer["next"] = out.back().at("name");
+  for (; from != rows.end() && out.size() < page->limit; ++from) out.push_back(std::move(*from));
+  if (from != rows.end()) answer["next"] = out.back().at(name);
   answer[key] = std::move(out);
-  return {};
+  return Response::json(answer);
 }
 
 }  // namespace clusterctl::api

@@ -24,8 +24,9 @@ Result<Page> read_page(const Request& request, int64_t fallback, int64_t max);
 Result<Page> read_page_by_id(const Request& request, int64_t fallback, int64_t max);
 Result<uint64_t> number_cursor(const Page& page);
 
-// Cuts a whole list, answer[key], to the page; its rows have names. `sorted`: by name, so that the
-// row that `after` names need not be there any more.
-Status cut_to_page(Json& answer, const std::string& key, const Page& page, bool sorted);
+// The page of a list that is short by nature and was made whole, answer[key]. Its rows are known by
+// `name`; `sorted`: by that, so that the row that `after` names need not be there any more.
+Result<Response> page_of(const Request& request, Json answer, const std::string& key, bool sorted,
+                         const std::string& name = "name");
 
 }  // namespace clusterctl::api

@@ -23,6 +23,7 @@ class ClusterUpdate final : public Command {
     o.value("--max-unavailable", "N|N%", budget_, "workers that may be down at once");
     o.value("--drift-policy", "WORD", drift_, "never, ask or auto").choices = {"never", "ask",
                                                                                "auto"};
+    o.flag("--plan", plan_, "only show what the settings would be");
     o.value("--if-match", "VERSION", version_, "only if the cluster is at this version");
   }
   Result<int> run(Session& session) override {
@@ -40,7 +41,8 @@ class ClusterUpdate final : public Command {
     }
     std::map<std::string, std::string> headers;
     if (!version_.empty()) headers["If-Match"] = "\"" + version_ + "\"";
-    auto cluster = session.call("PATCH", "/v1/cluster", std::move(body), headers);
+    auto cluster = session.call("PATCH", plan_ ? "/v1/cluster?dry_run=true" : "/v1/cluster",
+                                std::move(body), headers);
     if (!cluster) return fail(cluster.error());
     if (session.structured()) {
       session.data(*cluster);
@@ -50,11 +52,13 @@ class ClusterUpdate final : public Command {
     table.add({text(*cluster, "name"), text(*cluster, "accept_policy"),
                text(*cluster, "max_unavailable"), text(*cluster, "drift_policy")});
     if (!session.names_only()) session.terminal.out(table.render());
+    if (plan_) session.next("nothing was done; the same without --plan does it");
     return kExitOk;
   }
 
  private:
   std::string name_, accept_, budget_, drift_, version_;
+  bool plan_ = false;
 };
 
 }  // namespace

@@ -59,6 +59,7 @@ void head(const Json& job, const Json& timeline, Rows& rows) {
   rows.add("Title", text(job, "title"));
   rows.add("State", text(job, "state") + asked);
   rows.add("Asked by", text(job, "initiator"));
+  rows.add("Why", text(field(job, "request"), "reason"));
   rows.add("Created", short_time(field(job, "created")));
   rows.add("Started", short_time(field(job, "started")));
   rows.add("Ended", short_time(field(job, "ended")));

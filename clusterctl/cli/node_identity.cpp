@@ -10,15 +10,17 @@ namespace clusterctl::cli {
 namespace {
 
 Result<int> show(Session& session, const Result<Json>& node, const std::string& done,
-                 const std::string& next) {
+                 const std::string& next, bool plan = false) {
   if (!node) return fail(node.error());
   if (session.structured()) {
     session.data(*node);
   } else if (session.names_only()) {
     session.line(text(*node, "name"));
   } else {
-    session.line(fmt::format("node {} {}", text(*node, "name"), done));
-    if (!next.empty())
+    session.line(fmt::format("{}node {} {}", plan ? "plan: " : "", text(*node, "name"), done));
+    if (plan)
+      session.next("nothing was done; the same without --plan does it");
+    else if (!next.empty())
       session.next(fmt::format("clusterctl node {} {}", next, text(*node, "name")));
   }
   return kExitOk;
@@ -33,16 +35,22 @@ class ConfirmHardware final : public Command {
         "it\nbefore somebody has confirmed that. If that is not right: clusterctl node "
         "decommission.";
   }
-  void options(Options& o) override { o.argument("NAME", name_, "name or id of the node"); }
+  void options(Options& o) override {
+    o.argument("NAME", name_, "name or id of the node");
+    o.flag("--plan", plan_, "only show what would change");
+  }
   Result<int> run(Session& session) override {
-    return show(
-        session,
-        session.call("POST", "/v1/nodes/" + client::escape(name_) + "/confirm-hardware", nullptr),
-        "has its hardware confirmed", "verify");
+    return show(session,
+                session.call("POST",
+                             "/v1/nodes/" + client::escape(name_) + "/confirm-hardware" +
+                                 (plan_ ? "?dry_run=true" : ""),
+                             nullptr),
+                "has its hardware confirmed", "verify", plan_);
   }
 
  private:
   std::string name_;
+  bool plan_ = false;
 };
 
 class Rename final : public Command {
@@ -51,16 +59,20 @@ class Rename final : public Command {
   void options(Options& o) override {
     o.argument("NAME", name_, "name or id of the node");
     o.argument("NEW", wanted_, "its new name: lower-case letters, digits, dots, dashes");
+    o.flag("--plan", plan_, "only show what would change");
   }
   Result<int> run(Session& session) override {
-    return show(
-        session,
-        session.call("POST", "/v1/nodes/" + client::escape(name_) + "/rename", {{"name", wanted_}}),
-        "has this name now", "");
+    return show(session,
+                session.call("POST",
+                             "/v1/nodes/" + client::escape(name_) + "/rename" +
+                                 (plan_ ? "?dry_run=true" : ""),
+                             {{"name", wanted_}}),
+                "has this name now", "", plan_);
   }
 
  private:
   std::string name_, wanted_;
+  bool plan_ = false;
 };
 
 class Move final : public Command {

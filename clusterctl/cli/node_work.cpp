@@ -192,6 +192,7 @@ class NodeWork final : public Command {
     o.value("--timeout", "DUR", timeout_, "stop the job when it takes longer: 90s, 10m, 2h");
     o.value("--silence-timeout", "DUR", silence_,
             "stop the job when Ansible gives no sign of life for so long");
+    o.value("--reason", "TEXT", reason_, "why; kept with the job and in the history of its nodes");
     o.flag("--plan", plan_, "only show what would be done");
     o.flag("--detach", detach_, "do not wait: print the job's id");
     o.flag("--if-busy-refuse", refuse_busy_,
@@ -276,6 +277,7 @@ class NodeWork final : public Command {
     put("availability", availability_);
     put("with", with_);
     put("level", level_);
+    put("reason", reason_);
     put("timeout", timeout_);
     put("silence_timeout", silence_);
     put("deadline", deadline_);
@@ -324,8 +326,8 @@ class NodeWork final : public Command {
   std::vector<std::string> names_, capabilities_, extra_vars_, vars_;
   bool take_vars_ = false;
   std::string with_;
-  std::string selector_, group_, availability_, level_, deadline_, max_unavailable_, timeout_,
-      silence_;
+  std::string selector_, group_, availability_, level_, reason_, deadline_, max_unavailable_,
+      timeout_, silence_;
   std::optional<int64_t> max_failures_;
   bool no_drain_ = false, drain_always_ = false;
   bool keep_ = false, powered_off_ = false, force_ = false, outage_ = false;

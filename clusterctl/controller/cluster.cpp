@@ -63,7 +63,8 @@ void read_name(fleet::Problems& problems, const Json& patch, const fleet::Snapsh
 
 }  // namespace
 
-Result<fleet::Cluster> Controller::patch_cluster(const Json& patch, const IfMatch& if_match) {
+Result<fleet::Cluster> Controller::patch_cluster(const Json& patch, const IfMatch& if_match,
+                                                 bool dry_run) {
   fleet::Problems problems;
   for (const auto& [key, value] : patch.items()) {
     problems.take(check_keys(Json{{key, value}},
@@ -80,7 +81,7 @@ Result<fleet::Cluster> Controller::patch_cluster(const Json& patch, const IfMatc
   read_word(problems, patch, "drift_policy", {"never", "ask", "auto"}, cluster.drift_policy);
   read_budget(problems, patch, cluster.max_unavailable);
   if (!problems.empty()) return problems.refuse("the cluster is not changed");
-  if (cluster == snapshot->cluster) return cluster;
+  if (cluster == snapshot->cluster || dry_run) return cluster;
   ++cluster.version;
   Change change;
   change.cluster = cluster;

@@ -57,6 +57,7 @@ void add_job_ends(const State& before, const Change& change, std::vector<History
       e.message = outcome_line(job, n);
       e.job = id;
       e.by = job.initiator;
+      e.reason = job.request.reason;
       out.push_back(std::move(e));
     }
   }
@@ -118,7 +119,7 @@ std::vector<HistoryEntry> history_of(const State& before, const Change& change) 
     e.job = event.job;
     const job::Job* job = event.job.empty() ? nullptr : find_job(before, change, event.job);
     e.by = job ? job->initiator : change.by;
-    e.reason = job ? "" : change.reason;
+    e.reason = job ? job->request.reason : change.reason;
     out.push_back(std::move(e));
   }
   add_job_ends(before, change, out);

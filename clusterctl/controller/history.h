@@ -27,7 +27,7 @@ struct HistoryEntry {
   std::string message;
   std::string job;     // id, or empty
   std::string by;      // who: "uid:0", "token", …; of a job: its initiator
-  std::string reason;  // what was given as the reason, or empty
+  std::string reason;  // what was given as the reason of the change or the job, or empty
 };
 Json to_json(const HistoryEntry& entry);  // as answered: without node and number
 Json to_record(const HistoryEntry& entry);

@@ -6,7 +6,9 @@
 #include "fleet/recognize.h"
 
 namespace clusterctl::controller {
-Result<fleet::Node> Controller::confirm_hardware(std::string_view ref, const IfMatch& if_match) {
+
+Result<fleet::Node> Controller::confirm_hardware(std::string_view ref, const IfMatch& if_match,
+                                                 bool dry_run) {
   MutexLock lock(mutex_);
   const auto now = state();
   const auto found = now->fleet->find(ref);
@@ -21,12 +23,13 @@ Result<fleet::Node> Controller::confirm_hardware(std::string_view ref, const IfM
   Change change;
   take_changed(fleet, std::move(changed), change);
   fleet::Node node = fleet.nodes.at(id);
+  if (dry_run) return node;
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
   return node;
 }
 
 Result<fleet::Node> Controller::rename_node(std::string_view ref, const Json& body,
-                                            const IfMatch& if_match) {
+                                            const IfMatch& if_match, bool dry_run) {
   if (auto ok = check_keys(body, {"name"}, "the request"); !ok) return fail(ok.error());
   const auto name = get_string(body, "name");
   if (!name) return fail(name.error());
@@ -46,7 +49,7 @@ Result<fleet::Node> Controller::rename_node(std::string_view ref, const Json& bo
   std::set<std::string> changed;
   if (auto ok = fleet::rename_node(fleet, id, *name, changed); !ok) return fail(ok.error());
   fleet::Node node = fleet.nodes.at(id);
-  if (changed.empty()) return node;
+  if (changed.empty() || dry_run) return node;
   Change change;
   change.nodes[id] = node;
   change.events.push_back({0, {}, "node.renamed", *name, "", fmt::format("it was {}", was)});

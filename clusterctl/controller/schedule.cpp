@@ -145,7 +145,7 @@ bool Controller::begin(const job::Job& queued) {
       job.stages.back().def = stage;
     }
     job.roles = plan->roles;
-    // A job that was accepted later, and refused when its turn came, may have taken its wish back.
+    keep_found(job, plan->changes);
     job.changes = plan->changes;
     job.cleanup = plan->cleanup;
     job.put_back = plan->put_back;

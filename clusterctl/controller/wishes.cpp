@@ -24,7 +24,7 @@ fleet::Node node_now(const State& now, const std::string& node_id, const Change&
 struct Field {
   bool (*same)(const plan::SpecChange& a, const plan::SpecChange& b);
   void (*copy)(plan::SpecChange& to, const plan::SpecChange& from);
-  bool (*applied)(const fleet::Applied& applied, const plan::SpecChange& wish);
+  bool (*is_true)(const fleet::Node& node, const plan::SpecChange& wish);
 };
 
 constexpr std::array kFields{
@@ -35,14 +35,16 @@ constexpr std::array kFields{
             to.host_group = from.host_group;
             to.capabilities = from.capabilities;
           },
-          [](const auto& applied, const auto& wish) {
-            return applied.host_group == wish.host_group &&
-                   (wish.capabilities.empty() || applied.capabilities == wish.capabilities);
+          [](const auto& node, const auto& wish) {
+            const auto& applied = node.status.applied;
+            return applied && applied->host_group == wish.host_group &&
+                   (wish.capabilities.empty() || applied->capabilities == wish.capabilities);
           }},
     Field{[](const auto& a, const auto& b) { return a.availability == b.availability; },
           [](auto& to, const auto& from) { to.availability = from.availability; },
-          [](const auto& applied, const auto& wish) {
-            return applied.availability == wish.availability;
+          // In maintenance it is drained for a while: what counts is what it gets back.
+          [](const auto& node, const auto& wish) {
+            return node.status.applied && plan::availability_before(node) == wish.availability;
           }},
     Field{[](const auto& a, const auto& b) { return a.labels == b.labels; },
           [](auto& to, const auto& from) { to.labels = from.labels; },
@@ -105,8 +107,7 @@ void take_back(const State& now, const job::Job& job, const std::string& node_id
   plan::SpecChange present = present_wish(node);
   if (!field.same(present, wish)) return;
   // Another job has made it true meanwhile, and it stays so.
-  const auto& applied = now.fleet->nodes.at(node_id).status.applied;
-  if (applied && field.applied(*applied, wish) &&
+  if (field.is_true(now.fleet->nodes.at(node_id), wish) &&
       !earlier_job_wants(now, job, node_id, field, change))
     return;
   field.copy(present, before);
@@ -123,6 +124,17 @@ void set_wish(fleet::NodeSpec& spec, const plan::SpecChange& wish) {
   spec.availability = wish.availability;
   if (wish.labels) spec.labels = *wish.labels;
   if (wish.vars) spec.vars = *wish.vars;
+}
+
+void keep_found(const job::Job& job, std::map<std::string, plan::SpecChange>& planned) {
+  for (auto& [id, wish] : planned) {
+    const auto asked = job.changes.find(id);
+    const auto found = job.undo.find(id);
+    if (asked == job.changes.end() || found == job.undo.end()) continue;
+    for (const Field& field : kFields) {
+      if (field.same(asked->second, found->second)) field.copy(wish, found->second);
+    }
+  }
 }
 
 void take_back_wish(const State& now, const job::Job& job, const std::string& node_id,

@@ -4,6 +4,7 @@
 // controller's mutex.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "controller/change.h"
@@ -13,6 +14,10 @@ namespace clusterctl::controller {
 
 // What a job wants of a node, into its spec.
 void set_wish(fleet::NodeSpec& spec, const plan::SpecChange& wish);
+
+// `planned`: the changes of `job`, planned anew when its turn came. What it only found when it was
+// accepted, and never asked for, is as it was then, whatever later jobs want meanwhile.
+void keep_found(const job::Job& job, std::map<std::string, plan::SpecChange>& planned);
 
 // Adds to `change`, which may hold newer records of node and jobs than `now`. Nothing if `job` had
 // no wish for the node, or somebody else has changed it since.

@@ -71,13 +71,12 @@ std::string conflict_reason(const Node& node, const std::vector<const Node*>& tw
 
 bool learn(Node& node, const Identity& seen) {
   Identity known = node.status.identity.value_or(Identity{});
-  const auto take = [](std::string& to, const std::string& from) {
-    if (!from.empty()) to = from;
-  };
-  take(known.serial, seen.serial);
-  take(known.uuid, seen.uuid);
-  take(known.host_key, seen.host_key);
-  if (!seen.macs.empty()) known.macs = seen.macs;
+  // A placeholder is silence: a machine whose firmware forgot its serial is known by it still.
+  if (!usable_serial(seen.serial).empty()) known.serial = seen.serial;
+  if (!usable_uuid(seen.uuid).empty()) known.uuid = seen.uuid;
+  if (!seen.host_key.empty()) known.host_key = seen.host_key;
+  const auto usable = [](const std::string& mac) { return !usable_mac(mac).empty(); };
+  if (std::any_of(seen.macs.begin(), seen.macs.end(), usable)) known.macs = seen.macs;
   if (!has_evidence(known) || node.status.identity == known) return false;
   node.status.identity = std::move(known);
   return true;

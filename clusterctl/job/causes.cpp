@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace clusterctl::job {
 namespace {
@@ -61,6 +62,13 @@ std::string key_of(const NodeOutcome& n, const fleet::Snapshot* fleet) {
 }
 
 }  // namespace
+
+bool answers_and_refuses(std::string_view code) {
+  constexpr std::array<std::string_view, 5> kCodes{"host_key_changed", "host_key_unknown",
+                                                   "ssh_auth_refused", "ssh_too_many_keys",
+                                                   "ssh_no_common_algorithm"};
+  return std::find(kCodes.begin(), kCodes.end(), code) != kCodes.end();
+}
 
 std::string cause_line(const NodeOutcome& node) {
   std::string out = node.name;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fleet/snapshot.h"
@@ -15,6 +16,10 @@ struct CauseGroup {
   std::string service, task, message, hint, code;
   std::vector<std::string> nodes;  // names, in the order of the job
 };
+
+// Is it the code (playbooks/hints.yml) of a machine that answers and does not let us in? It has not
+// disappeared then, whichever machine it is.
+bool answers_and_refuses(std::string_view code);
 
 // One node's reason: "node: service: task: message".
 std::string cause_line(const NodeOutcome& node);

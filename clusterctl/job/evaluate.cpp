@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "fleet/words.h"
+#include "job/causes.h"
 
 namespace clusterctl::job {
 namespace {
@@ -126,7 +127,11 @@ class Evaluation {
     const auto cause = result_.cause(name);
     const auto answered = result_.answered(name);
     if ((cause && cause->unreachable) || answered == false) {
-      change.presence = fleet::Presence::kDisappeared;
+      // Who does not let us in is there; whether it is the node, nobody knows.
+      const bool refused =
+          cause && cause->unreachable &&
+          answers_and_refuses(explain(cause->evidence, cause->host, cause->service).code);
+      if (!refused) change.presence = fleet::Presence::kDisappeared;
     } else if (counts != result_.hosts().end() && counts->second.ok + counts->second.changed > 0) {
       change.presence = fleet::Presence::kDiscovered;
       change.last_seen = now_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "job/causes.h"
+
 namespace clusterctl::job {
 namespace {
 
@@ -52,8 +54,11 @@ void note_fences(const StageStatus& stage, bool complete, StageOutcome& outcome)
         std::find(stage.nodes.begin(), stage.nodes.end(), change.id) != stage.nodes.end();
     if (!target) continue;
     // A connection that was lost in the middle leaves the remote half of its task behind as well.
-    const bool lost = change.presence == fleet::Presence::kDisappeared;
     const bool failed = std::any_of(outcome.failures.begin(), outcome.failures.end(), is_this);
+    const bool refused = std::any_of(
+        outcome.failures.begin(), outcome.failures.end(),
+        [&](const auto& item) { return is_this(item) && answers_and_refuses(item.code); });
+    const bool lost = change.presence == fleet::Presence::kDisappeared || refused;
     if (without_fence(stage.def)) {
       if (broke_off) change.needs_fence = stage.run;
     } else if (broke_off || lost) {

@@ -166,8 +166,9 @@ fleet::Availability availability_during(const Job& job, const StageStatus& stage
     if (e.node == node.id && e.what == kAvailability && is_open(e.state) && to) return *to;
   }
   // What is wanted may be the aim of a job that waits behind this one.
-  return job.part_of(node.id) == "commission" ? node.spec.availability
-                                              : plan::last_availability(node);
+  if (job.part_of(node.id) != "commission") return plan::last_availability(node);
+  const auto change = job.changes.find(node.id);
+  return change == job.changes.end() ? node.spec.availability : change->second.availability;
 }
 
 }  // namespace clusterctl::job

@@ -144,9 +144,8 @@ Request Replace::joining() const {
   r.availability = given.availability;
   r.level = "state";
   r.with.clear();
-  // Force and its words are about the old one.
+  // These words are about the old one. Force is also about other members that are missing.
   r.powered_off = false;
-  if (dead_) r.force = false;
   return r;
 }
 

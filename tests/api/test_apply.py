@@ -3,6 +3,7 @@
 import datetime
 import json
 import random
+import re
 import subprocess
 import threading
 import time
@@ -427,12 +428,32 @@ def test_small_commands_plan_and_change_nothing(fleet):
     for arguments, word in ((("node", "add", "n9", "--addr", "192.0.2.90"), "+ n9"), (("node", "rm", "w1"), "- w1"), (("node", "label", "w1", "rack=r3"), "labels.rack"),
                             (("node", "reject", "w1"), "acceptance"), (("node", "allocate", "w1", "--as", "spare"), "allocation"),
                             (("node", "accept", "w1", "--label", "zone=east"), "labels.zone"), (("node", "move", "w1", "192.0.2.91"), "addr"), (("global", "set", "x=1", "service_vip-"), "service_vip"),
-                            (("global", "set", "--replace", "y=1"), "service_vip")):
+                            (("global", "set", "--replace", "y=1"), "service_vip"), (("node", "rename", "w1", "w7"), "w7"),
+                            (("cluster", "update", "--drift-policy", "never"), "never")):
         done = fleet.cli(*arguments, "--plan")
         assert done.returncode == 0 and word in done.stdout, (arguments, done.stdout, done.stderr)
     assert fleet.cli("node", "add", "n9", "--addr", "192.0.2.1", "--plan").returncode == 65, "an address that is taken"
     assert fleet.cli("node", "rm", "nobody", "--plan").returncode == 65
     assert records(fleet) == before and events_since(fleet, seq) == []
+
+
+# Commands that change nothing that could be planned: they look, or they concern a job that is there.
+PLANLESS = {"node ls", "node inspect", "node get", "node history", "job ls", "job inspect", "job logs", "job wait", "job cancel", "job pause", "cluster info", "global get",
+            "inventory export", "inventory import", "revision ls", "manager ls", "plan", "status", "events", "version", "completion", "serve"}
+
+
+def commands(daemon, path=()):
+    text = daemon.cli(*path, "--help").stdout
+    names = re.findall(r"^  ([a-z][a-z-]*)", text.split("\nSubcommands:\n")[1], re.M) if "\nSubcommands:\n" in text else []
+    if not names:
+        return [(" ".join(path), text)]
+    return [found for name in names for found in commands(daemon, path + (name,))]
+
+
+def test_every_command_that_changes_something_has_plan(daemon):
+    found = dict(commands(daemon))
+    assert len(found) > 40
+    assert [name for name in sorted(found) if "--plan" not in found[name] and name not in PLANLESS] == []
 
 
 def test_exit_codes(daemon, tmp_path):

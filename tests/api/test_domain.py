@@ -215,3 +215,16 @@ def test_the_history_of_a_node(fleet):
     shown = fleet.cli("node", "history", "m1")
     assert shown.returncode == 0 and shown.stdout.splitlines()[0].split() == ["TIME", "WHAT", "BY", "JOB", "REASON"]
     assert json.loads(fleet.cli("node", "history", "m1", "-o", "json").stdout) == entries
+
+
+def test_the_reason_of_a_job_is_in_the_history_of_its_nodes(daemon):
+    daemon.add("m1", "service-master")
+    daemon.commission("m1")
+    daemon.add("w1", "service-worker")
+    done = daemon.cli("node", "commission", "w1", "--reason", "rack 3 grows", "--yes")
+    assert done.returncode == 0, done.stderr
+    history = daemon.get("/v1/nodes/w1/history").ok()["history"]
+    assert history[0]["type"] == "job" and {e["reason"] for e in history if e["job"]} == {"rack 3 grows"}
+    assert "rack 3 grows" in daemon.cli("node", "history", "w1").stdout
+    assert "rack 3 grows" in daemon.cli("job", "inspect", "last").stdout
+    assert daemon.get("/v1/nodes/m1/history").ok()["history"][0]["reason"] == ""

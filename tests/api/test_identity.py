@@ -114,6 +114,9 @@ def test_a_swapped_blade_asks_is_confirmed_and_verified(daemon):
     assert "FCH1" in reason and "FCH2" in reason and "confirm-hardware" in reason
     daemon.send("POST", "/v1/jobs", {"kind": "update", "nodes": ["w1"], "allow_outage": True}).problem(409, "hardware_replaced")
 
+    done = daemon.cli("node", "confirm-hardware", "w1", "--plan")
+    assert done.returncode == 0 and "nothing was done" in done.stdout
+    assert "HardwareReplaced" in conditions(daemon, "w1")
     done = daemon.cli("node", "confirm-hardware", "w1")
     assert done.returncode == 0 and "node verify w1" in done.stdout
     assert sorted(conditions(daemon, "w1")) == ["NeedsVerification"]

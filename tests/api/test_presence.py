@@ -22,6 +22,21 @@ def presence(daemon):
     return {n["name"]: n["status"]["presence"] for n in daemon.get("/v1/nodes").ok()["nodes"]}
 
 
+@pytest.mark.parametrize("text, code", [
+    ("@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @", "host_key_changed"),
+    ("root@10.0.0.1: Permission denied (publickey).", "ssh_auth_refused"),
+    ("Unable to negotiate with 10.0.0.1 port 22: no matching host key type found. Their offer: ssh-rsa", "ssh_no_common_algorithm")])
+def test_who_answers_and_refuses_has_not_disappeared(fleet, text, code):
+    fleet.commission("m1")
+    fleet.double.orders(check="unreachable:m1:" + text)
+    job = fleet.wait(fleet.submit("check", nodes=["m1"])["id"], "failed")
+    assert job["nodes"][0]["code"] == code
+    assert fleet.node("m1")["status"]["presence"] == "Discovered" and len(fleet.node("m1")["status"]["fence_runs"]) == 1
+    fleet.double.orders()
+    fleet.wait(fleet.submit("check", nodes=["m1"])["id"], "succeeded")
+    assert fleet.node("m1")["status"]["conditions"] == [] == fleet.node("m1")["status"]["fence_runs"], "it was not away"
+
+
 def test_nodes_come_and_go(probing):
     addresses = ["127.9.0.%d" % i for i in range(1, 5)]
     machines = Banners(addresses)

@@ -274,7 +274,8 @@ class Orders:
                 entry = {"do": entry} if isinstance(entry, str) else entry
                 if self.used(cluster, key, entry) <= entry.get("times", 1 << 30):
                     self.words.append(entry["do"].split(":"))
-        self.down += [words[1] for words in self.words if words[0] == "unreachable"]
+        self.unreachable = {words[1]: ":".join(words[2:]) for words in self.words if words[0] == "unreachable"}
+        self.down += list(self.unreachable)
 
     @staticmethod
     def used(cluster, key, entry):

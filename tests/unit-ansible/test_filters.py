@@ -224,6 +224,28 @@ def test_swarm_verdict(plugin, seen, members, text):
     assert fact["healthy"] is (text == "") and text in fact["message"]
 
 
+@pytest.mark.parametrize("here, interfaces, moved", [
+    ({"state": "active", "addr": "10.0.0.1"}, {"eth0": [{"address": "10.0.0.1", "prefix": 24}]}, False),
+    ({"state": "active", "addr": "10.0.0.1"}, {"eth0": [{"address": "10.0.0.9", "prefix": 24}], "eth1": [{"address": "10.0.0.1", "prefix": 24}]}, False),
+    ({"state": "active", "addr": "10.0.0.1"}, {"eth0": [{"address": "10.0.0.9", "prefix": 24}], "eth1": []}, True),
+    ({"state": "inactive", "addr": "10.0.0.1"}, {"eth0": [{"address": "10.0.0.9", "prefix": 24}]}, False),
+    ({"state": "active", "addr": ""}, {"eth0": [{"address": "10.0.0.9", "prefix": 24}]}, False),
+    ({"state": "active", "addr": "10.0.0.1"}, {}, False),
+])
+def test_an_address_that_the_swarm_knows_and_the_node_has_no_more(plugin, here, interfaces, moved):
+    assert plugin("filter", "clusterctl_swarm").swarm_moved(here, {"interfaces": interfaces}) is moved
+
+
+@pytest.mark.parametrize("role, text", [("worker", "an update lets it join anew"), ("manager", "demote it and promote it again")])
+def test_a_node_that_moved_is_not_healthy_although_the_swarm_sees_it(plugin, role, text):
+    known = hosts(m1={"swarm_seen": dict(SEEN, members=[member("a", role), member("b", "leader")], addr="10.0.0.1"), "clusterctl_role": role,
+                      "clusterctl_node": {"interfaces": {"eth0": [{"address": "10.0.0.9", "prefix": 24}]}}})
+    fact = plugin("filter", "clusterctl_swarm").swarm_verdict(known, "m1")
+    assert not fact["healthy"] and "joined the swarm as 10.0.0.1" in fact["message"] and text in fact["message"]
+    known["m1"]["clusterctl_node"]["interfaces"]["eth0"][0]["address"] = "10.0.0.1"
+    assert plugin("filter", "clusterctl_swarm").swarm_verdict(known, "m1")["healthy"]
+
+
 def test_a_manager_is_judged_by_another_one(plugin):
     """A node in a swarm of its own finds itself in good order."""
     known = hosts(m1={"swarm_seen": dict(SEEN, node_id="id-m1", members=[member("m1", "leader")])},

@@ -307,6 +307,20 @@ def test_admit_removes_older_entries_and_keeps_the_rest_of_the_spec(swarm):
     assert [m["ID"] for m in members] == ["id-m", "id-w", "other-machine"]
 
 
+def test_the_entry_with_the_old_address_goes_and_the_new_one_of_that_name_stays(swarm):
+    members = [node("m", "manager", manager=LEADER), node("w", addr="10.0.0.9"), dict(node("w", addr="10.0.0.5"), ID="id-old")]
+
+    def remove(_body):
+        members[:] = [m for m in members if m["ID"] != "id-old"]
+        return {}
+
+    answers = {("GET", "/nodes"): lambda _b: members, ("DELETE", "/nodes/id-old"): remove}
+    made, _engine, _module = swarm(answers, members=[{"name": "w", "addr": "10.0.0.5", "ids": ["id-old"]}])
+    made.remove()
+    assert [m["ID"] for m in members] == ["id-m", "id-w"]
+    made.remove()
+
+
 def test_remove_by_id_beats_name_and_needs_the_address_for_a_name(swarm):
     members = [node("m", "manager", manager=LEADER), node("w", state="down", addr="10.0.0.5")]
     gone = []

@@ -19,7 +19,7 @@ def test_requirements_name_existing_tests():
 def test_requirements_have_ids_of_their_own_and_an_answer():
     rows = re.findall(r"^\| (R-\d{3}) \| (.*) \| (.*) \|$", (TOP / "docs/requirements.md").read_text(), re.M)
     ids = [row[0] for row in rows]
-    assert len(ids) > 30 and sorted(set(ids)) == ids
+    assert len(ids) > 30 and len(set(ids)) == len(ids)
     for name, _, shown in rows:
         assert "`" in shown or "not yet" in shown, name
 

@@ -81,7 +81,13 @@ def swarm_problems(here, hostvars, host, ports):
     return found
 
 
-def verdict(seen, members, wanted_role, availability):
+def swarm_moved(here, node):
+    """Did the node join with an address that it has no more? The swarm keeps that one, and the overlay networks with it."""
+    own = [entry["address"] for entries in (node or {}).get("interfaces", {}).values() for entry in entries]
+    return bool(here.get("state") == "active" and here.get("addr") and own and here["addr"] not in own)
+
+
+def verdict(seen, members, wanted_role, availability, moved=False):
     """The verify fact from what the node says (`seen`) and what a manager says (`members`, None when nobody could be asked)."""
     fact = {"v": 1, "version": seen.get("version", ""), "healthy": False, "message": "", "member_id": seen.get("node_id", "")}
     own = next((m for m in members or [] if m["id"] == seen.get("node_id")), None)
@@ -100,6 +106,9 @@ def verdict(seen, members, wanted_role, availability):
         fact["message"] = "the cluster does not list the node's id %s" % seen.get("node_id")
     elif (own["role"] != "worker") != (wanted_role == "manager"):
         fact["message"] = "the node is a %s, a %s is wanted" % ("manager" if own["role"] != "worker" else "worker", wanted_role)
+    elif moved:
+        fact["message"] = "the node joined the swarm as %s, an address that it has no more: %s" % (
+            seen.get("addr"), "an update lets it join anew" if wanted_role == "worker" else "demote it and promote it again")
     elif own["state"] != "ready" or not own["reachable"]:
         fact["message"] = "the cluster sees the node as %s" % (own["state"] if own["state"] != "ready" else "unreachable")
     elif own["availability"] != availability:
@@ -119,13 +128,14 @@ def swarm_verdict(hostvars, host):
     views = [other["members"] for other in others if other.get("members")]
     witness = (mine.get("swarm_witness") or {}).get("members")
     members = witness or (views[0] if views else None) or seen.get("members") or None
-    return verdict(seen, members, mine.get("clusterctl_role"), mine.get("clusterctl_availability") or "active")
+    return verdict(seen, members, mine.get("clusterctl_role"), mine.get("clusterctl_availability") or "active",
+                   swarm_moved(seen, mine.get("clusterctl_node")))
 
 
 class FilterModule(object):
     def filters(self):
         return {
             "swarm_peer": swarm_peer, "swarm_witness": swarm_witness, "swarm_entry": swarm_entry, "swarm_lost": swarm_lost,
-            "swarm_scheduled": swarm_scheduled,
+            "swarm_scheduled": swarm_scheduled, "swarm_moved": swarm_moved,
             "swarm_problems": swarm_problems, "swarm_verdict": swarm_verdict,
         }

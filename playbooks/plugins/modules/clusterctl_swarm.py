@@ -103,6 +103,7 @@ EXAMPLES = r"""
 RETURN = r"""
 answers: {description: whether an engine answers, type: bool, returned: always}
 state: {description: inactive pending active error locked, type: str, returned: by status}
+addr: {description: the address that the node told the swarm when it joined, type: str, returned: by status}
 members: {description: the members as this manager sees them, type: list, elements: dict, returned: by status on a manager}
 known: {description: whether the cluster knows the node, type: bool, returned: by ask}
 slots: {description: places of services that the member holds, type: list, elements: str, returned: by schedule}
@@ -175,7 +176,7 @@ class Swarm(object):
         try:
             info = self.engine.info()
         except EngineError as error:
-            return {"answers": False, "message": str(error), "state": "inactive", "node_id": "", "control": False,
+            return {"answers": False, "message": str(error), "state": "inactive", "node_id": "", "addr": "", "control": False,
                     "cluster_id": "", "managers": [], "members": [], "name": "", "version": ""}
         swarm = info.get("Swarm") or {}
         found = {
@@ -183,6 +184,7 @@ class Swarm(object):
             "message": swarm.get("Error") or "",
             "state": swarm.get("LocalNodeState", "inactive"),
             "node_id": swarm.get("NodeID", ""),
+            "addr": swarm.get("NodeAddr", ""),
             "control": bool(swarm.get("ControlAvailable")),
             "cluster_id": (swarm.get("Cluster") or {}).get("ID", ""),
             "managers": [m["Addr"] for m in swarm.get("RemoteManagers") or []],

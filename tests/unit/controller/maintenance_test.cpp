@@ -77,6 +77,21 @@ TEST_F(MaintenanceTest, RebootAtEveryPoint) {
   crash_everywhere("reboot", true);
 }
 
+TEST_F(MaintenanceTest, AWishRefusedBecauseOfItIsTakenBack) {
+  runs_.hold = true;  // both wait for this one
+  ASSERT_TRUE(submit(body("verify", "w1")));
+  const auto enter = submit(body("maintenance-enter", "w1"));
+  ASSERT_TRUE(enter) << enter.error().line();
+  const auto drain = submit(body("drain", "w1"));
+  ASSERT_TRUE(drain) << drain.error().line();
+  runs_.hold = false;
+  EXPECT_EQ(wait(enter->id).state, job::State::kSucceeded);
+  EXPECT_EQ(wait(drain->id).reason, "in_maintenance");
+  EXPECT_EQ(run(body("maintenance-exit", "w1")).state, job::State::kSucceeded);
+  EXPECT_EQ(truth("w1"), "Allocated active active");
+  EXPECT_EQ(node("w1").spec.availability, fleet::Availability::kActive);
+}
+
 TEST_F(MaintenanceTest, OverdueIsSaidOnceAndNothingElseHappens) {
   ASSERT_EQ(run({{"kind", "maintenance-enter"}, {"nodes", {"w1"}}, {"for", "2h"}}).state,
             job::State::kSucceeded);

@@ -178,16 +178,32 @@ TEST_F(RollingTest, AWishTakenBackWhileAnEarlierOneIsMadeTrue) {
   EXPECT_EQ(applied("w1"), "active");
 }
 
+TEST_F(RollingTest, WhatAJobOnlyFoundIsNotTakenBackWithIt) {
+  runs_.hold = true;  // all wait for this one
+  ASSERT_TRUE(submit({{"kind", "verify"}, {"nodes", {"w1"}}}));
+  const auto update = submit({{"kind", "promote"}, {"nodes", {"w1"}}});
+  ASSERT_TRUE(update) << update.error().line();
+  const auto pause = submit({{"kind", "pause"}, {"nodes", {"w1"}}});
+  ASSERT_TRUE(pause) << pause.error().line();
+  runs_.scripts["check"].failing["w1"] = "base: no disk";
+  runs_.hold = false;
+  EXPECT_EQ(wait(update->id).state, job::State::kFailed);
+  EXPECT_EQ(wait(pause->id).state, job::State::kSucceeded);
+  EXPECT_EQ(wanted("w1"), "pause");
+  EXPECT_EQ(applied("w1"), "pause");
+  EXPECT_EQ(node("w1").spec.host_group, "service-worker");
+}
+
 // Whatever is asked for, fails and is cancelled: in the end nothing is wanted that is not true.
 TEST_F(RollingTest, WhenAllIsOverWhatIsWantedIsWhatIs) {
   std::mt19937 chance{7};
   const auto any = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(chance); };
-  const std::vector<std::string> kinds{"drain", "pause", "activate"};
+  const std::vector<std::string> kinds{"drain", "pause", "activate", "maintenance-enter", "reboot"};
   for (int round = 0; round < 50; ++round) {
     runs_.hold = true;
     std::vector<std::string> jobs;
     for (int i = 0; i < 6; ++i) {
-      const Json body{{"kind", kinds[static_cast<size_t>(any(3))]},
+      const Json body{{"kind", kinds[static_cast<size_t>(any(5))]},
                       {"nodes", {any(4) ? "w1" : "w2"}}};
       const auto job = submit(body);
       if (job) jobs.push_back(job->id);
@@ -197,6 +213,10 @@ TEST_F(RollingTest, WhenAllIsOverWhatIsWantedIsWhatIs) {
     runs_.hold = false;
     for (const std::string& id : jobs) wait(id);
     for (const std::string name : {"w1", "w2"}) {
+      if (node(name).status.maintenance) {
+        ASSERT_EQ(run({{"kind", "maintenance-exit"}, {"nodes", {name}}}).state,
+                  job::State::kSucceeded);
+      }
       ASSERT_EQ(wanted(name), applied(name)) << name << " in round " << round;
       ASSERT_EQ(runs_.scheduler[name], applied(name)) << name << " in round " << round;
     }

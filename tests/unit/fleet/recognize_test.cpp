@@ -183,6 +183,19 @@ TEST_F(Recognize, AnImageSetAnewIsTheSameMachineThatHasToBeVerified) {
   EXPECT_EQ(fleet_.node("w1").status.identity->host_key, "k2");
 }
 
+TEST_F(Recognize, APlaceholderForgetsNothingThatWasAccepted) {
+  fleet_.worker("w1");
+  facts("w1", {"SA1", kUuid, "k1", {kMac}});
+  facts("w1", {"To be filled by O.E.M.", kUuid, "k1", {"00:00:00:00:00:00"}});
+  EXPECT_FALSE(has("w1", "HardwareReplaced"));
+  facts("w1", {"SA1", "03000200-0400-0500-0006-000700080009", "k1", {kMac}});
+  EXPECT_FALSE(has("w1", "HardwareReplaced"));
+  EXPECT_EQ(*fleet_.node("w1").status.identity, (Identity{"SA1", kUuid, "k1", {kMac}}));
+  facts("w1", {"SB2", kUuid, "k1", {kMac}});
+  EXPECT_NE(reason("w1", "HardwareReplaced").find("\"SA1\" → \"SB2\""), std::string::npos)
+      << "the serial is still compared";
+}
+
 TEST_F(Recognize, TwoNodesWithOneIdentityBlockEachOther) {
   fleet_.worker("w1");
   fleet_.worker("w2");
