@@ -4,6 +4,7 @@ import pytest
 
 from contract import Contract, watched
 from harness import wait_for
+from test_join import announcement, new_token
 from test_notifications import Receiver
 
 JSON = {"Content-Type": "application/json"}
@@ -150,6 +151,26 @@ def tour_of_plans(daemon):
     daemon.get("/v1/revisions").ok()
 
 
+def tour_of_ways_in(daemon):
+    daemon.send("POST", "/v1/tokens", {"name": "reader", "expires": "2h", "read_only": True}).ok(201)
+    daemon.send("POST", "/v1/tokens", {"name": "writer"}).ok(201)
+    assert daemon.get("/v1/tokens?limit=1").ok()["next"] == "reader"
+    daemon.get("/v1/tokens?after=reader").ok()
+    daemon.ask("DELETE", "/v1/tokens/reader").ok(204)
+    daemon.send("PATCH", "/v1/cluster", {"accept_policy": "manual"}).ok()
+    token = new_token(daemon, uses=5)
+    joined = [daemon.send("POST", "/v1/join", announcement(token["token"], n, requested={"host_group": "service-worker", "labels": {"rack": "r1"}})).ok() for n in (1, 2)]
+    daemon.get("/v1/nodes/n1").ok()
+    daemon.send("POST", "/v1/nodes/n2/accept", {}).ok()
+    for status, machine in zip((200, 202), joined):
+        daemon.send("POST", "/v1/join/leave", {"node": machine["id"], "secret": machine["leave_secret"]}).ok(status)
+    new_token(daemon)
+    assert daemon.get("/v1/join-tokens?limit=1").ok()["next"]
+    daemon.ask("DELETE", "/v1/join-tokens/" + token["id"]).ok()
+    daemon.get("/v1/join-tokens").ok()
+    daemon.send("POST", "/v1/join", announcement(token["token"], 3)).problem(401, "join_token_revoked")
+
+
 def test_every_answer_is_as_described_and_everything_described_exists(stopped):
     receiver = Receiver(500)
     secret = stopped.directory / "secret"
@@ -160,7 +181,7 @@ def test_every_answer_is_as_described_and_everything_described_exists(stopped):
     faults = []
     contract = Contract(daemon.get("/openapi.json").json)
     watched(daemon, contract, faults)
-    for tour in (tour_of_the_cluster, tour_of_nodes, tour_of_jobs, tour_of_work, tour_of_plans):
+    for tour in (tour_of_the_cluster, tour_of_nodes, tour_of_jobs, tour_of_work, tour_of_plans, tour_of_ways_in):
         tour(daemon)
     wait_for(lambda: daemon.get("/v1/notifications").ok()["receivers"][0]["delivered"], "a notification")
     receiver.end()
@@ -170,7 +191,7 @@ def test_every_answer_is_as_described_and_everything_described_exists(stopped):
     assert sorted(never) == []
 
 
-@pytest.mark.parametrize("path", ["/v1/nodes", "/v1/jobs", "/v1/plans", "/v1/revisions", "/v1/managers", "/v1/services", "/v1/notifications", "/v1/events"])
+@pytest.mark.parametrize("path", ["/v1/nodes", "/v1/jobs", "/v1/plans", "/v1/revisions", "/v1/managers", "/v1/services", "/v1/notifications", "/v1/events", "/v1/tokens", "/v1/join-tokens"])
 @pytest.mark.parametrize("query", ["limit=0", "limit=-1", "limit=x", "limit=", "limit=99999999", "limit=1&limit=2", "after=1&after=2"])
 def test_bad_pages_are_400(daemon, path, query):
     daemon.get("%s?%s" % (path, query)).problem(400)
