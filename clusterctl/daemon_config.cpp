@@ -248,9 +248,10 @@ Result<DaemonConfig> decode(const Json& document) {
   monitor.number("parallel", out.monitor_parallel, 1, 2000);
   Section compat(document, "compat", {"enabled"}, status);
   compat.flag("enabled", out.compat);
-  Section auth(document, "auth", {"token_file", "hosts"}, status);
+  Section auth(document, "auth", {"token_file", "hosts", "open_metrics"}, status);
   auth.path("token_file", out.token_file);
   auth.texts("hosts", out.hosts);
+  auth.flag("open_metrics", out.open_metrics);
   if (!status) return fail(status.error());
   if (out.log_level != "debug" && out.log_level != "info" && out.log_level != "warn" &&
       out.log_level != "error") {

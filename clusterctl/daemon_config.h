@@ -38,6 +38,7 @@ struct DaemonConfig {
   bool compat = false;  // contiv's routes
   fs::path token_file;  // empty: <state_dir>/token
   std::vector<std::string> hosts;
+  bool open_metrics = false;          // GET /metrics by TCP without a token
   fs::path tls_certificate, tls_key;  // empty: made by the daemon's own authority
   fs::path tls_ca;
   std::vector<notify::Receiver> receivers;  // notifications; secrets not read yet

@@ -14,6 +14,7 @@
 #include "ansible/hints.h"
 #include "ansible/private_key.h"
 #include "api/compat/compat.h"
+#include "api/meters.h"
 #include "api/resources.h"
 #include "base/log.h"
 #include "base/process.h"
@@ -29,6 +30,7 @@
 #include "notify/notify_thread.h"
 #include "run/runs.h"
 #include "store/store.h"
+#include "store/timed_store.h"
 #include "ways_in.h"
 
 namespace clusterctl {
@@ -197,7 +199,12 @@ class Daemon {
   Status open_store() {
     auto store = store::open_sqlite_store(config_.state_dir / "clusterctl.db");
     if (!store) return fail(store.error());
-    store_ = std::move(*store);
+    auto timed = std::make_unique<store::TimedStore>(std::move(*store));
+    meters_.store = [&timed = *timed] {
+      const auto numbers = timed.numbers();
+      return api::StoreNumbers{numbers.commits, numbers.failed};
+    };
+    store_ = std::move(timed);
     return {};
   }
 
@@ -316,16 +323,17 @@ class Daemon {
   }
 
   Status open_listeners() {
-    api::add_routes(router_, *controller_, about_, notifier_.get());
+    api::add_routes(router_, *controller_, about_, notifier_.get(), &meters_);
     if (config_.compat) add_compat_routes();
     if (auto ok = router_.mistakes(); !ok) return ok;
-    return ways_in_->open(router_, *controller_);
+    return ways_in_->open(router_, *controller_, meters_);
   }
 
   DaemonConfig config_;
   SystemClock clock_;
   RandomIds ids_;
   api::About about_;
+  api::Meters meters_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<catalog::Catalog> catalog_;
   std::unique_ptr<run::Runs> runs_;

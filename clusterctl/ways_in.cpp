@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "api/compat/compat.h"
-#include "api/compat/compat.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/this_host.h"
@@ -87,6 +86,7 @@ api::AuthOptions WaysIn::auth_options(const controller::Controller& controller) 
   api::AuthOptions out;
   out.token = token_;
   out.hosts = config_.hosts;
+  if (config_.open_metrics) out.open_paths.emplace_back("/metrics");
   if (!config_.tcp_host.empty()) {
     for (const std::string& name : names()) out.hosts.push_back(name);
   }
@@ -113,17 +113,23 @@ Status WaysIn::listen_tcp() {
   return {};
 }
 
-Status WaysIn::open(const api::Router& router, const controller::Controller& controller) {
+Status WaysIn::open(const api::Router& router, const controller::Controller& controller,
+                    api::Meters& meters) {
   unix_group_ = config_.unix_group;
   if (unix_group_.empty() && api::find_group("clusterctl")) unix_group_ = "clusterctl";
   auth_ = std::make_unique<api::Auth>(auth_options(controller));
-  service_ = std::make_unique<api::Service>(router, *auth_);
+  service_ = std::make_unique<api::Service>(router, *auth_, &meters.requests);
   const size_t descriptors = raise_descriptor_limit(kDescriptors);
   if (descriptors < kDescriptors)
     log::warn("only {} file descriptors (LimitNOFILE): fewer connections and followers",
               descriptors);
   engine_ = std::make_unique<api::HttpEngine>(api::options_for(descriptors),
                                               [this](api::Request& r) { return handle(r); });
+  meters.engine = [&engine = *engine_] {
+    return api::EngineNumbers{engine.connections(api::Transport::kUnix),
+                              engine.connections(api::Transport::kTcp), engine.streams(),
+                              engine.max_streams()};
+  };
   if (auto ok = make_dirs(config_.unix_socket.parent_path()); !ok) return ok;
   if (auto ok = engine_->listen_unix(config_.unix_socket, unix_group_); !ok) return ok;
   if (auto ok = listen_tcp(); !ok) return ok;

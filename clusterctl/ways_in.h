@@ -10,6 +10,7 @@
 #include "api/auth.h"
 #include "api/certificate_keeper.h"
 #include "api/http_engine.h"
+#include "api/meters.h"
 #include "api/router.h"
 #include "api/service.h"
 #include "base/clock.h"
@@ -28,8 +29,10 @@ class WaysIn {
   Status prepare();
   // Of the authority above the listener's certificate: the operator's, or our own.
   const std::string& fingerprint() const { return fingerprint_; }
-  // Opens the sockets and says on standard output which. Router and controller must outlive stop().
-  Status open(const api::Router& router, const controller::Controller& controller);
+  // Opens the sockets and says on standard output which. Router, controller and meters must outlive
+  // stop(); the meters learn of the connections.
+  Status open(const api::Router& router, const controller::Controller& controller,
+              api::Meters& meters);
   void stop();
 
  private:

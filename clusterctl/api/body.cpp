@@ -99,4 +99,9 @@ Result<std::optional<std::string>> idempotency_key(const Request& request) {
   return std::optional<std::string>(std::string(*value));
 }
 
+Response replayed(bool repeated, Response response) {
+  if (repeated) response.headers.emplace_back("Idempotency-Replayed", "true");
+  return response;
+}
+
 }  // namespace clusterctl::api

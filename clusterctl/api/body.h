@@ -26,5 +26,7 @@ Status check_if_match(const Request& request, int64_t version);
 // Idempotency-Key, if given: 1 to 128 printable ASCII characters without space, else kInvalid.
 // nullopt: none given.
 Result<std::optional<std::string>> idempotency_key(const Request& request);
+// Marks the answer of a request that was done before.
+Response replayed(bool repeated, Response response);
 
 }  // namespace clusterctl::api

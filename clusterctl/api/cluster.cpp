@@ -1,5 +1,6 @@
 // The cluster as a whole.
 #include "api/body.h"
+#include "api/paging.h"
 #include "api/resources.h"
 #include "controller/cluster_views.h"
 #include "controller/views.h"
@@ -41,9 +42,13 @@ void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* n
   router.get("/v1/status", [&c, notifier](const Request&) -> Result<Response> {
     return Response::json(status(c, notifier));
   });
-  router.get("/v1/notifications", [notifier](const Request&) -> Result<Response> {
-    return Response::json(notifier ? notifier->view() : Json{{"receivers", Json::array()}});
-  });
+  router.get(
+      "/v1/notifications",
+      [notifier](const Request& r) {
+        return page_of(r, notifier ? notifier->view() : Json{{"receivers", Json::array()}},
+                       "receivers", false);
+      },
+      paged());
   router.get("/v1/cluster",
              [&c](const Request&) -> Result<Response> { return answer(c.fleet()->cluster, c); });
   router.patch("/v1/cluster",
@@ -59,12 +64,18 @@ void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* n
                  return answer(*cluster, c);
                },
                {"dry_run"});
-  router.get("/v1/managers", [&c](const Request&) -> Result<Response> {
-    return Response::json(controller::managers_view(*c.state(), c.catalog()));
-  });
-  router.get("/v1/services", [&c](const Request&) -> Result<Response> {
-    return Response::json(controller::services_view(*c.state(), c.catalog()));
-  });
+  router.get(
+      "/v1/managers",
+      [&c](const Request& r) {
+        return page_of(r, controller::managers_view(*c.state(), c.catalog()), "managers", true);
+      },
+      paged());
+  router.get(
+      "/v1/services",
+      [&c](const Request& r) {
+        return page_of(r, controller::services_view(*c.state(), c.catalog()), "services", false);
+      },
+      paged());
   router.get("/v1/inventory", [&c](const Request&) -> Result<Response> {
     return Response::json(
         controller::inventory_view(*c.state(), c.catalog(), c.settings().run_defaults.pki_dir));

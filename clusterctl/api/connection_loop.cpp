@@ -209,6 +209,7 @@ void ConnectionLoop::admit(size_t index, Fd fd) {
   c.greeting = tls ? Greeting::kAwaited : Greeting::kDone;
   c.io = tls ? tls->accept(std::move(fd)) : make_plain_stream(std::move(fd));
   ++accepting_[index].connections;
+  ++counts_[static_cast<size_t>(transport)];
   if (!c.io || !poller_.add(c.io->fd(), id, EPOLLIN | EPOLLONESHOT)) return drop(id);
   due_in(id, options_.idle_timeout);
 }
@@ -383,6 +384,7 @@ void ConnectionLoop::drop(uint64_t id) {
   held_ -= c.held;
   deadlines_.clear(id);
   if (c.listener < accepting_.size()) --accepting_[c.listener].connections;
+  --counts_[static_cast<size_t>(c.peer.transport)];
   connections_.erase(it);
 }
 

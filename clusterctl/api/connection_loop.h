@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,6 +49,8 @@ class ConnectionLoop {
   // Dropped at once when the loop has been stopped.
   void answer(Answer answer);
   void wake();
+  // Open connections of that kind.
+  size_t count(Transport transport) const { return counts_[static_cast<size_t>(transport)].load(); }
 
  private:
   enum class State { kReading, kHandling, kWriting, kLingering };
@@ -105,6 +108,7 @@ class ConnectionLoop {
   std::vector<Answer> answers_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
   bool closed_ GUARDED_BY(mutex_) = false;
+  std::array<std::atomic<size_t>, 2> counts_{};  // by Transport
   // Below: only the thread.
   std::vector<Accepting> accepting_;
   std::map<uint64_t, Connection> connections_;  // ids grow: the first is the oldest

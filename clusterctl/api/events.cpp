@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 
+#include "api/paging.h"
 #include "api/resources.h"
 
 namespace clusterctl::api {
@@ -91,22 +92,28 @@ class FleetEvents final : public StreamSource {
 Result<Response> events(Controller& c, const std::shared_ptr<EventNews>& news, const Request& r) {
   const auto follow = r.query_bool("follow");
   if (!follow) return fail(follow.error());
+  // A place in the list and a place in the stream are the same number.
+  if (r.query.count("since") && r.query.count("after"))
+    return fail(Code::kInvalid, "bad_query", "\"since\" and \"after\" say the same",
+                "give one of them");
   int64_t since = 0;
   const auto last = r.headers.get("Last-Event-ID");
-  if (last && !r.query.count("since")) {
+  if (last && !r.query.count("since") && !r.query.count("after")) {
     std::from_chars(last->data(), last->data() + last->size(), since);
   } else {
-    const auto given = r.query_int("since", 0, 0, INT64_MAX);
+    const auto given = r.query_int(r.query.count("after") ? "after" : "since", 0, 0, INT64_MAX);
     if (!given) return fail(given.error());
     since = *given;
   }
   if (*follow)
     return Response::sse(std::make_unique<FleetEvents>(news, static_cast<uint64_t>(since)));
-  const auto limit = r.query_int("limit", 1000, 1, 10000);
-  if (!limit) return fail(limit.error());
-  const auto page = c.events().since(static_cast<uint64_t>(since), static_cast<size_t>(*limit));
+  const auto asked = read_page(r, 1000, 10000);
+  if (!asked) return fail(asked.error());
+  const auto page = c.events().since(static_cast<uint64_t>(since), asked->limit);
   Json out{{"events", Json::array()}, {"last", page.last}};
   for (const controller::Event& e : page.events) out["events"].push_back(controller::to_json(e));
+  if (!page.events.empty() && page.events.back().seq < page.last)
+    out["next"] = std::to_string(page.events.back().seq);
   if (page.gap_from != 0) out["gap"] = {{"from", page.gap_from}, {"to", page.gap_to}};
   return Response::json(out);
 }
@@ -115,8 +122,9 @@ Result<Response> events(Controller& c, const std::shared_ptr<EventNews>& news, c
 
 void add_event_routes(Router& router, Controller& c) {
   const auto news = std::make_shared<EventNews>(c.events());
-  router.get("/v1/events", [&c, news](const Request& r) { return events(c, news, r); },
-             {"since", "follow", "limit"});
+  router.get(
+      "/v1/events", [&c, news](const Request& r) { return events(c, news, r); },
+      paged({"since", "follow"}));
 }
 
 }  // namespace clusterctl::api

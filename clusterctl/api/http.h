@@ -69,6 +69,7 @@ struct Request {
   std::string body;  // whole, within the limit, already de-chunked
   Peer peer;
   Identity identity;
+  std::string route;  // the pattern that the path fits, set by the router; empty: none
 
   // What {name} of the route matched; "" if the route has no such parameter.
   const std::string& param(const std::string& name) const;

@@ -46,6 +46,8 @@ class HttpEngine {
   void stop();
 
   size_t streams() const { return hub_.count(); }
+  size_t max_streams() const { return options_.max_streams; }
+  size_t connections(Transport transport) const { return loop_.count(transport); }
   // Looks at the clock again (for tests that move it).
   void wake();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/body.h"
+#include "api/paging.h"
 #include "api/resources.h"
 #include "base/strings.h"
 #include "job/job_json.h"
@@ -24,6 +25,12 @@ Response answer(const job::Job& job, const Controller& c, int status = 200) {
       .with("ETag", etag(static_cast<int64_t>(job.resource_version)));
 }
 
+// Of a request that makes a job.
+Response accepted_answer(const controller::Accepted& accepted, const Controller& c) {
+  return replayed(accepted.repeated,
+                  answer(*accepted.job, c, 202).with("Location", "/v1/jobs/" + accepted.job->id));
+}
+
 Status known(const std::string& word, const std::vector<std::string>& words,
              std::string_view what) {
   if (word.empty() || std::find(words.begin(), words.end(), word) != words.end()) return {};
@@ -33,8 +40,8 @@ Status known(const std::string& word, const std::vector<std::string>& words,
 }
 
 Result<Response> list(const Controller& c, const Request& request) {
-  const auto limit = request.query_int("limit", 100, 1, 1000);
-  if (!limit) return fail(limit.error());
+  const auto page = read_page_by_id(request, 100, 1000);
+  if (!page) return fail(page.error());
   const std::string state = request.query_string("state"), kind = request.query_string("kind");
   const std::string node_ref = request.query_string("node");
   if (auto ok = known(state, job::state_words(), "state"); !ok) return fail(ok.error());
@@ -48,12 +55,17 @@ Result<Response> list(const Controller& c, const Request& request) {
   }
   const auto waiting = c.waiting(*now);
   Json out{{"jobs", Json::array()}};
-  for (auto it = now->jobs.rbegin();
-       it != now->jobs.rend() && out["jobs"].size() < static_cast<size_t>(*limit); ++it) {
+  auto it = page->after.empty() ? now->jobs.rbegin()
+                                : std::make_reverse_iterator(now->jobs.lower_bound(page->after));
+  for (; it != now->jobs.rend(); ++it) {
     const job::Job& job = *it->second;
     if (!state.empty() && to_word(job.state) != state) continue;
     if (!kind.empty() && job.kind != kind) continue;
     if (!node_id.empty() && !job.outcome(node_id)) continue;
+    if (out["jobs"].size() == page->limit) {
+      out["next"] = out["jobs"].back()["id"];
+      break;
+    }
     out["jobs"].push_back(job::to_json(job, *now->fleet, waiting_of(job, waiting)));
   }
   return Response::json(out);
@@ -69,7 +81,7 @@ Result<Response> create_job(Controller& c, const Request& request) {
   auto accepted = c.create_job(*body, request.identity.name, key->value_or(""), *versions);
   if (!accepted) return fail(accepted.error());
   if (!accepted->job) return Response::json({{"plan", accepted->plan}});
-  return answer(*accepted->job, c, 202).with("Location", "/v1/jobs/" + accepted->job->id);
+  return accepted_answer(*accepted, c);
 }
 
 Result<Response> cancel(Controller& c, const Request& request) {
@@ -96,10 +108,13 @@ Result<Response> continued(Controller& c, const Request& request, const Json& bo
                            const job::Selection& what) {
   const auto dry_run = get_bool(body, "dry_run");
   if (!dry_run) return fail(dry_run.error());
-  auto accepted = c.continue_job(request.param("id"), what, *dry_run, request.identity.name);
+  const auto key = idempotency_key(request);
+  if (!key) return fail(key.error());
+  auto accepted =
+      c.continue_job(request.param("id"), what, *dry_run, request.identity.name, key->value_or(""));
   if (!accepted) return fail(accepted.error());
   if (!accepted->job) return Response::json({{"plan", accepted->plan}, {"nodes", accepted->nodes}});
-  return answer(*accepted->job, c, 202).with("Location", "/v1/jobs/" + accepted->job->id);
+  return accepted_answer(*accepted, c);
 }
 
 // A pause is taken back; of a job that ended badly a new one goes on.
@@ -134,8 +149,8 @@ Result<Response> retry(Controller& c, const Request& request) {
 }  // namespace
 
 void add_job_routes(Router& router, Controller& c) {
-  router.get("/v1/jobs", [&c](const Request& r) { return list(c, r); },
-             {"state", "kind", "node", "limit"});
+  router.get(
+      "/v1/jobs", [&c](const Request& r) { return list(c, r); }, paged({"state", "kind", "node"}));
   router.post("/v1/jobs", [&c](const Request& r) { return create_job(c, r); });
   router.get("/v1/jobs/{id}", [&c](const Request& r) -> Result<Response> {
     const auto job = c.find_job(r.param("id"));

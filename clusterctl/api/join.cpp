@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "api/body.h"
+#include "api/paging.h"
 #include "api/rate_limit.h"
 #include "api/resources.h"
 #include "fleet/words.h"
@@ -70,12 +71,15 @@ void add_join_routes(Router& router, Controller& c) {
   const auto limit = std::make_shared<RateLimit>(kBurst, kInterval);
   router.post("/v1/join", [&c, limit](const Request& r) { return take_join(c, *limit, r); });
   router.post("/v1/join/leave", [&c, limit](const Request& r) { return take_leave(c, *limit, r); });
-  router.get("/v1/join-tokens", [&c](const Request&) -> Result<Response> {
-    Json tokens = Json::array();
-    const auto now = c.state();
-    for (const auto& [id, token] : now->join_tokens) tokens.push_back(shown_token(c, token));
-    return Response::json({{"tokens", std::move(tokens)}});
-  });
+  router.get(
+      "/v1/join-tokens",
+      [&c](const Request& r) -> Result<Response> {
+        Json tokens = Json::array();
+        const auto now = c.state();
+        for (const auto& [id, token] : now->join_tokens) tokens.push_back(shown_token(c, token));
+        return page_of(r, {{"tokens", std::move(tokens)}}, "tokens", true, "id");
+      },
+      paged());
   router.post("/v1/join-tokens", [&c](const Request& r) -> Result<Response> {
     auto body = json_body(r, true);
     if (!body) return fail(body.error());

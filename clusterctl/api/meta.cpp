@@ -1,3 +1,4 @@
+#include "api/meters.h"
 #include "api/openapi.h"
 #include "api/resources.h"
 
@@ -23,7 +24,8 @@ void add_meta_routes(Router& router, Controller& c, About about) {
 }
 
 void add_routes(Router& router, Controller& controller, About about,
-                const notify::Notifier* notifier) {
+                const notify::Notifier* notifier, const Meters* meters) {
+  static const Meters kNothingMeasured;
   add_node_routes(router, controller);
   add_monitor_routes(router, controller);
   add_join_routes(router, controller);
@@ -32,6 +34,7 @@ void add_routes(Router& router, Controller& controller, About about,
   add_global_routes(router, controller);
   add_event_routes(router, controller);
   add_cluster_routes(router, controller, notifier);
+  add_metrics_route(router, controller, about, notifier, meters ? *meters : kNothingMeasured);
   add_token_routes(router, controller);
   add_meta_routes(router, controller, std::move(about));
   add_openapi_route(router);

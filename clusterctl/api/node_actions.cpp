@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/body.h"
+#include "api/paging.h"
 #include "api/resources.h"
 #include "base/strings.h"
 #include "fleet/problems.h"
@@ -50,18 +51,27 @@ Result<Response> patch(Controller& c, const Request& r, const std::vector<std::s
 }
 
 Result<Response> history(const Controller& c, const Request& r) {
-  const auto limit = r.query_int("limit", controller::kHistoryKept, 1, controller::kHistoryKept);
-  if (!limit) return fail(limit.error());
+  const auto page = read_page(r, controller::kHistoryKept, controller::kHistoryKept);
+  if (!page) return fail(page.error());
+  const auto after = number_cursor(*page);
+  if (!after) return fail(after.error());
   const auto now = c.state();
   const auto node = now->fleet->find(r.param("n"));
   if (!node) return fail(node.error());
-  Json entries = Json::array();
-  if (const auto it = now->history.find((*node)->id); it != now->history.end()) {
-    for (auto e = it->second->rbegin();
-         e != it->second->rend() && entries.size() < static_cast<size_t>(*limit); ++e)
-      entries.push_back(controller::to_json(*e));
+  Json out{{"node", (*node)->name}, {"history", Json::array()}};
+  const auto it = now->history.find((*node)->id);
+  if (it == now->history.end()) return Response::json(out);
+  uint64_t last = 0;
+  for (auto e = it->second->rbegin(); e != it->second->rend(); ++e) {
+    if (*after != 0 && e->number >= *after) continue;
+    if (out["history"].size() == page->limit) {
+      out["next"] = std::to_string(last);
+      break;
+    }
+    out["history"].push_back(controller::to_json(*e));
+    last = e->number;
   }
-  return Response::json({{"node", (*node)->name}, {"history", std::move(entries)}});
+  return Response::json(out);
 }
 
 }  // namespace
@@ -77,7 +87,8 @@ void add_node_action_routes(Router& router, Controller& c) {
   router.post("/v1/nodes/{n}/forget-hostkey", [&c](const Request& r) {
     return patch(c, r, {}, "a forget-hostkey request", {{"ssh", {{"host_key", ""}}}});
   });
-  router.get("/v1/nodes/{n}/history", [&c](const Request& r) { return history(c, r); }, {"limit"});
+  router.get(
+      "/v1/nodes/{n}/history", [&c](const Request& r) { return history(c, r); }, paged());
 }
 
 }  // namespace clusterctl::api

@@ -5,6 +5,7 @@
 #include "api/body.h"
 #include "api/node_actions.h"
 #include "api/node_texts.h"
+#include "api/paging.h"
 #include "api/resources.h"
 #include "base/strings.h"
 #include "fleet/node_json.h"
@@ -72,22 +73,20 @@ struct Filter {
 Result<Response> list(const Controller& c, NodeTexts& texts, const Request& request) {
   const auto filter = Filter::read(request);
   if (!filter) return fail(filter.error());
-  const auto limit = request.query_int("limit", 10000, 1, 10000);
-  if (!limit) return fail(limit.error());
-  const std::string after = request.query_string("after");
+  const auto page = read_page(request, 10000, 10000);
+  if (!page) return fail(page.error());
   const auto fleet = c.fleet();
-  const bool whole =
-      !filter->any && after.empty() && fleet->nodes.size() <= static_cast<size_t>(*limit);
+  const bool whole = !filter->any && page->after.empty() && fleet->nodes.size() <= page->limit;
   if (whole) return Response::json(texts.all(fleet));
   std::vector<const fleet::Node*> nodes;
   for (const auto& [id, node] : fleet->nodes) {
-    if (node.name > after && filter->matches(node)) nodes.push_back(&node);
+    if (node.name > page->after && filter->matches(node)) nodes.push_back(&node);
   }
   std::sort(nodes.begin(), nodes.end(),
             [](const fleet::Node* a, const fleet::Node* b) { return a->name < b->name; });
   std::string next;
-  if (nodes.size() > static_cast<size_t>(*limit)) {
-    nodes.resize(static_cast<size_t>(*limit));
+  if (nodes.size() > page->limit) {
+    nodes.resize(page->limit);
     next = nodes.back()->name;
   }
   return Response::json(texts.list(nodes, next));
@@ -103,14 +102,19 @@ Response node_answer(const fleet::Node& node, const Controller& c, int status) {
 void add_node_routes(Router& router, Controller& c) {
   const auto texts = std::make_shared<NodeTexts>(
       [&c](const fleet::Node& node) { return dump_json(view(node, c.catalog())); });
-  router.get("/v1/nodes", [&c, texts](const Request& r) { return list(c, *texts, r); },
-             {"lifecycle", "host_group", "presence", "capability", "selector", "limit", "after"});
+  router.get(
+      "/v1/nodes", [&c, texts](const Request& r) { return list(c, *texts, r); },
+      paged({"lifecycle", "host_group", "presence", "capability", "selector"}));
   router.post("/v1/nodes", [&c](const Request& r) -> Result<Response> {
     auto body = json_body(r);
     if (!body) return fail(body.error());
-    auto node = c.add_node(*body, {r.identity.name});
+    const auto key = idempotency_key(r);
+    if (!key) return fail(key.error());
+    controller::Once once{key->value_or("")};
+    auto node = c.add_node(*body, {r.identity.name}, &once);
     if (!node) return fail(node.error());
-    return node_answer(*node, c, 201).with("Location", "/v1/nodes/" + node->id);
+    return replayed(once.repeated,
+                    node_answer(*node, c, 201).with("Location", "/v1/nodes/" + node->id));
   });
   router.get("/v1/nodes/{n}", [&c](const Request& r) -> Result<Response> {
     const auto fleet = c.fleet();

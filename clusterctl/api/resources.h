@@ -8,6 +8,8 @@
 
 namespace clusterctl::api {
 
+struct Meters;
+
 // What /v1/version and /readyz say of this daemon.
 struct About {
   std::string version;
@@ -29,6 +31,9 @@ void add_plan_routes(Router& router, controller::Controller& controller);
 void add_global_routes(Router& router, controller::Controller& controller);
 void add_event_routes(Router& router, controller::Controller& controller);
 void add_meta_routes(Router& router, controller::Controller& controller, About about);
+// GET /metrics (metrics.h). The meters must outlive the router.
+void add_metrics_route(Router& router, const controller::Controller& controller, About about,
+                       const notify::Notifier* notifier, const Meters& meters);
 // GET and POST /v1/tokens, DELETE /v1/tokens/{t}.
 void add_token_routes(Router& router, controller::Controller& controller);
 // GET /v1/status, /v1/cluster, /v1/managers, /v1/services, /v1/inventory, /v1/notifications. Null:
@@ -45,8 +50,8 @@ Response node_answer(const fleet::Node& node, const controller::Controller& cont
 std::optional<Response> log_expired(const controller::Controller& controller,
                                     const std::string& job_ref);
 
-// All of them.
+// All of them. `meters` null: nothing is measured.
 void add_routes(Router& router, controller::Controller& controller, About about,
-                const notify::Notifier* notifier = nullptr);
+                const notify::Notifier* notifier = nullptr, const Meters* meters = nullptr);
 
 }  // namespace clusterctl::api

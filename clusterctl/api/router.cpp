@@ -131,6 +131,7 @@ Response Router::handle(Request& request) const {
                                   "GET /openapi.json lists all routes",
                                   {}});
   }
+  request.route = node->methods.begin()->second.route.pattern;
   auto entry = node->methods.find(request.method);
   if (entry == node->methods.end() && request.method == "HEAD") entry = node->methods.find("GET");
   if (entry == node->methods.end()) {

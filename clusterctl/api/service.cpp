@@ -14,8 +14,9 @@ Response Service::handle(Request& request) const {
   response.headers.emplace_back("Cache-Control", "no-store");
   response.headers.emplace_back("X-Content-Type-Options", "nosniff");
   const bool reads = request.method == "GET" || request.method == "HEAD";
+  const auto took = std::chrono::steady_clock::now() - begin;
+  if (times_) times_->add(request, response.status, took);
   if (!reads || response.status >= 500) {
-    const auto took = std::chrono::steady_clock::now() - begin;
     log::info("request {}: {} {} by {} from {}: {} in {} ms", request.id, request.method,
               loggable_path(request),
               request.identity.name.empty() ? "nobody" : request.identity.name,

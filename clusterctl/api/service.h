@@ -4,13 +4,16 @@
 
 #include "api/auth.h"
 #include "api/http.h"
+#include "api/meters.h"
 #include "api/router.h"
 
 namespace clusterctl::api {
 
 class Service {
  public:
-  Service(const Router& router, const Auth& auth) : router_(router), auth_(auth) {}
+  // `times`: where the time of each request is counted, if anywhere.
+  Service(const Router& router, const Auth& auth, RequestTimes* times = nullptr)
+      : router_(router), auth_(auth), times_(times) {}
 
   Response handle(Request& request) const;
 
@@ -19,6 +22,7 @@ class Service {
 
   const Router& router_;
   const Auth& auth_;
+  RequestTimes* const times_;
 };
 
 }  // namespace clusterctl::api

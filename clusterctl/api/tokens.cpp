@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "api/body.h"
+#include "api/paging.h"
 #include "api/resources.h"
 
 namespace clusterctl::api {
@@ -19,14 +20,17 @@ Status may_manage(const Request& request) {
 }  // namespace
 
 void add_token_routes(Router& router, Controller& c) {
-  router.get("/v1/tokens", [&c](const Request&) -> Result<Response> {
-    Json list = Json::array();
-    const auto state = c.state();
-    for (const auto& [id, token] : state->tokens) list.push_back(access::token_view(token));
-    std::sort(list.begin(), list.end(),
-              [](const Json& a, const Json& b) { return a["name"] < b["name"]; });
-    return Response::json({{"tokens", std::move(list)}});
-  });
+  router.get(
+      "/v1/tokens",
+      [&c](const Request& r) -> Result<Response> {
+        Json list = Json::array();
+        const auto state = c.state();
+        for (const auto& [id, token] : state->tokens) list.push_back(access::token_view(token));
+        std::sort(list.begin(), list.end(),
+                  [](const Json& a, const Json& b) { return a["name"] < b["name"]; });
+        return page_of(r, {{"tokens", std::move(list)}}, "tokens", true);
+      },
+      paged());
   router.post("/v1/tokens", [&c](const Request& r) -> Result<Response> {
     if (auto ok = may_manage(r); !ok) return fail(ok.error());
     auto body = json_body(r);

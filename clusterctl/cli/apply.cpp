@@ -266,9 +266,7 @@ class RevisionLs final : public Command {
   }
   void options(Options& o) override { o.number("--limit", "N", limit_, "at most so many"); }
   Result<int> run(Session& session) override {
-    Query query;
-    if (limit_) query.emplace_back("limit", std::to_string(*limit_));
-    auto answer = session.get("/v1/revisions", query);
+    auto answer = session.get_some("/v1/revisions", {}, "revisions", limit_);
     if (!answer) return fail(answer.error());
     const Json& list = field(*answer, "revisions");
     if (session.structured()) {

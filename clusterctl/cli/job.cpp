@@ -55,8 +55,7 @@ class JobLs final : public Command {
     if (!state_.empty()) query.emplace_back("state", state_);
     if (!kind_.empty()) query.emplace_back("kind", kind_);
     if (!node_.empty()) query.emplace_back("node", node_);
-    if (limit_) query.emplace_back("limit", std::to_string(*limit_));
-    auto answer = session.get("/v1/jobs", query);
+    auto answer = session.get_some("/v1/jobs", query, "jobs", limit_);
     if (!answer) return fail(answer.error());
     const Json& jobs = field(*answer, "jobs");
     if (session.structured()) {

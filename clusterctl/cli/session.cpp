@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "cli/text.h"
@@ -11,6 +12,7 @@ namespace clusterctl::cli {
 namespace {
 
 constexpr int kMaxPages = 10000;
+constexpr int64_t kPageRows = 1000;  // more than the daemon gives at once for some lists
 
 Result<Json> object_of(Result<client::Response> response, const std::string& server) {
   if (!response) return fail(response.error());
@@ -52,6 +54,33 @@ Result<Json> Session::get_all(const std::string& path, Query query, const std::s
     after = next.get<std::string>();
   }
   return all;
+}
+
+Result<Json> Session::get_some(const std::string& path, Query query, const std::string& key,
+                               std::optional<int64_t> limit) {
+  Json list = Json::array();
+  std::string after;
+  for (;;) {
+    Query q = query;
+    if (limit) {
+      const auto left = *limit - static_cast<int64_t>(list.size());
+      q.emplace_back("limit", std::to_string(std::min<int64_t>(left, kPageRows)));
+    }
+    if (!after.empty()) q.emplace_back("after", after);
+    auto answer = get(path, q);
+    if (!answer) return answer;
+    const Json page = field(*answer, key);
+    for (const Json& item : page) list.push_back(item);
+    const Json next = field(*answer, "next");
+    const bool more = limit && next.is_string() && next.get<std::string>() != after &&
+                      !page.empty() && static_cast<int64_t>(list.size()) < *limit;
+    if (more) {
+      after = next.get<std::string>();
+      continue;
+    }
+    if (answer->is_object()) (*answer)[key] = std::move(list);
+    return answer;
+  }
 }
 
 void Session::line(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,10 @@ struct Session {
   Result<Json> get(const std::string& path, Query query = {});
   Result<Json> call(const std::string& method, const std::string& path, Json body,
                     std::map<std::string, std::string> headers = {});
+  // GET of a list in pages: all of `key`, or the first `limit` of it; the rest of the answer is
+  // that of the last page.
+  Result<Json> get_some(const std::string& path, Query query, const std::string& key,
+                        std::optional<int64_t> limit);
   // GET of a list in pages: all of `key`.
   Result<Json> get_all(const std::string& path, Query query, const std::string& key);
 

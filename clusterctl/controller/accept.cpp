@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "ansible/render.h"
-#include "base/digest.h"
 #include "base/strings.h"
 #include "base/time.h"
 #include "controller/controller.h"
@@ -16,10 +15,6 @@
 
 namespace clusterctl::controller {
 namespace {
-
-using std::chrono::hours;
-
-constexpr hours kIdempotencyKept{24};
 
 job::StageStatus pending(const plan::Stage& def) {
   job::StageStatus stage;
@@ -70,6 +65,23 @@ Status Controller::check_busy(const State& now, const plan::Request& request) co
   return {};
 }
 
+Result<std::optional<std::string>> Controller::made_by(const std::string& key,
+                                                       const std::string& digest) const {
+  return writer_.keys().find(key, digest, deps_.clock.now());
+}
+
+void Controller::remember(const std::string& key, const std::string& digest,
+                          const std::string& made, Change& change) const {
+  writer_.keys().remember(key, {digest, made, deps_.clock.now()}, change.keys);
+}
+
+Result<Accepted> Controller::made_job(const std::string& id) const {
+  const auto now = state();
+  const auto it = now->jobs.find(id);
+  if (it == now->jobs.end()) return made_is_gone("job " + id);
+  return Accepted{*it->second, {}, {}, true};
+}
+
 Result<Accepted> Controller::create_job(const Json& body, const std::string& initiator,
                                         const std::string& key, const IfMatch& if_match) {
   auto request = plan::parse_request(body);
@@ -78,26 +90,17 @@ Result<Accepted> Controller::create_job(const Json& body, const std::string& ini
   if (auto ok = check_types(request->vars, deps_.variables.types, "vars"); !ok)
     return fail(ok.error());
 
+  const std::string digest = request_digest("POST /v1/jobs", body);
+  MutexLock lock(mutex_);
+  const auto made = made_by(key, digest);
+  if (!made) return fail(made.error());
+  if (*made) return made_job(**made);
   if (request->until && *request->until <= deps_.clock.now()) {
     return fail(Code::kInvalid, "until_past",
                 fmt::format("\"until\" has passed: {}", format_time(*request->until)),
                 "give a time that is to come, or how long with \"for\"");
   }
-  const std::string digest = sha256_hex(dump_json(body));
-  MutexLock lock(mutex_);
   const auto now = state();
-  if (!key.empty()) {
-    for (const auto& [id, job] : now->jobs) {
-      if (job->idempotency_key != key || deps_.clock.now() - job->created > kIdempotencyKept)
-        continue;
-      if (job->request_digest != digest) {
-        return fail(Code::kConflict, "idempotency_key",
-                    fmt::format("this Idempotency-Key was used for job {} ({})", id, job->kind),
-                    "use a new key for another request");
-      }
-      return Accepted{*job, {}, {}, true};
-    }
-  }
   if (auto ok = check_named_version(*now->fleet, *request, if_match); !ok) return fail(ok.error());
   if (!request->dry_run) {
     if (auto ok = check_busy(*now, *request); !ok) return fail(ok.error());
@@ -126,8 +129,6 @@ Result<job::Job> Controller::draft(const plan::Request& request, const plan::Pla
   job.kind = plan.kind;
   job.title = plan.title;
   job.initiator = origin.initiator;
-  job.idempotency_key = origin.key;
-  job.request_digest = origin.digest;
   job.request = request;
   job.created = deps_.clock.now();
   job.roles = plan.roles;
@@ -175,6 +176,7 @@ Result<job::Job> Controller::accept(const plan::Request& request, const plan::Pl
   change.what = plan.title;
   auto job = draft(request, plan, origin, change);
   if (!job) return job;
+  remember(origin.key, origin.digest, job->id, change);
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
   return job;
 }

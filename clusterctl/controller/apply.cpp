@@ -92,9 +92,14 @@ void Controller::pin(StoredPlan& stored, const plan::Difference& d, const State&
   stored.new_ids = std::move(ids);
 }
 
-Result<Json> Controller::create_plan(const Json& body, const std::string& initiator) {
+Result<Json> Controller::create_plan(const Json& body, const std::string& initiator, Once* once) {
   auto request = read_plan_request(body);
   if (!request) return fail(request.error());
+  const std::string digest = request_digest("POST /v1/plans", body);
+  if (once && !once->key.empty()) {  // before it is planned: what was applied is not to do again
+    MutexLock lock(mutex_);
+    if (auto known = plan_of_key(once->key, digest); !known) return fail(known.error());
+  }
   const auto now = state();
   StoredPlan stored;
   stored.initiator = initiator;
@@ -126,12 +131,44 @@ Result<Json> Controller::create_plan(const Json& body, const std::string& initia
   stored.globals = globals_digest(*now->fleet);
   shown["title"] = stored.title;
   if (request->dry_run) return shown;
-  return store_plan(std::move(stored), values, std::move(shown));
+  return store_plan(std::move(stored), values, std::move(shown), digest, once);
+}
+
+Result<std::shared_ptr<const StoredPlan>> Controller::plan_of_key(const std::string& key,
+                                                                  const std::string& digest) const {
+  const auto made = made_by(key, digest);
+  if (!made) return fail(made.error());
+  if (!*made) return std::shared_ptr<const StoredPlan>();
+  const auto now = state();
+  const auto it = now->plans.find(**made);
+  if (it == now->plans.end()) return made_is_gone("plan " + **made);
+  if (it->second->applied) {
+    return fail(Code::kConflict, "plan_applied",
+                fmt::format("this Idempotency-Key has made plan {}, which was applied at {}",
+                            it->first, format_time(*it->second->applied)),
+                "use a new key to plan anew");
+  }
+  if (auto fits = check_pins(*it->second, *now); !fits) return fail(fits.error());
+  return it->second;
 }
 
 Result<Json> Controller::store_plan(StoredPlan stored, const std::map<std::string, Json>& values,
-                                    Json shown) {
+                                    Json shown, const std::string& digest, Once* once) {
+  const auto show = [&shown](const StoredPlan& plan) {
+    shown["id"] = plan.id;
+    shown["title"] = plan.title;
+    shown["created"] = format_time(plan.created);
+    shown["expires"] = format_time(plan.created + kPlanKept);
+    return std::move(shown);
+  };
+  const std::string key = once ? once->key : "";
   MutexLock lock(mutex_);
+  const auto known = plan_of_key(key, digest);
+  if (!known) return fail(known.error());
+  if (*known) {
+    once->repeated = true;
+    return show(**known);
+  }
   stored.id = deps_.ids.ulid();
   Change change;
   for (const auto& [name, value] : values) {
@@ -143,12 +180,11 @@ Result<Json> Controller::store_plan(StoredPlan stored, const std::map<std::strin
   auto old = now->plans.begin();
   for (size_t n = now->plans.size(); n >= kKeptPlans && old != now->plans.end(); --n, ++old)
     drop_plan(*old->second, change);
-  shown["id"] = stored.id;
-  shown["created"] = format_time(stored.created);
-  shown["expires"] = format_time(stored.created + kPlanKept);
+  remember(key, digest, stored.id, change);
+  Json out = show(stored);
   change.plans[stored.id] = std::move(stored);
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
-  return shown;
+  return out;
 }
 
 Status Controller::plan_job(const State& now, const Json& body, StoredPlan& stored,
@@ -221,9 +257,14 @@ Result<std::shared_ptr<const StoredPlan>> Controller::find_plan(std::string_view
   return first->second;
 }
 
-Result<AppliedPlan> Controller::apply_plan(std::string_view ref, const std::string& initiator) {
+Result<AppliedPlan> Controller::apply_plan(std::string_view ref, const std::string& initiator,
+                                           const std::string& key) {
+  const std::string digest = request_digest(fmt::format("POST /v1/plans/{}/apply", ref), {});
   MutexLock lock(mutex_);
-  auto found = find_plan(ref);
+  const auto made = made_by(key, digest);
+  if (!made) return fail(made.error());
+  auto found = find_plan(*made ? std::string_view(**made) : ref);
+  if (!found && *made) return made_is_gone("the jobs of plan " + **made);
   if (!found) return fail(found.error());
   StoredPlan stored = **found;
   if (stored.applied) return AppliedPlan{stored.id, stored.jobs, true};  // asked for twice
@@ -240,6 +281,7 @@ Result<AppliedPlan> Controller::apply_plan(std::string_view ref, const std::stri
   if (stored.wanted) stored.wanted->nodes.clear();
   stored.secrets.clear();
   AppliedPlan out{stored.id, stored.jobs, false};
+  remember(key, digest, stored.id, change);
   change.plans[stored.id] = std::move(stored);
   if (auto committed = commit(std::move(change)); !committed) return fail(committed.error());
   return out;

@@ -13,6 +13,7 @@
 #include "controller/event_log.h"
 #include "controller/history.h"
 #include "controller/join_token.h"
+#include "controller/once.h"
 #include "controller/revision.h"
 #include "controller/stored_plan.h"
 #include "fleet/snapshot.h"
@@ -32,6 +33,7 @@ struct Change {
   std::map<std::string, std::optional<StoredPlan>> plans;              // nullopt: remove
   std::map<std::string, std::optional<access::ApiToken>> tokens = {};  // by id; nullopt: remove
   std::map<std::string, std::optional<JoinToken>> join_tokens = {};    // by id; nullopt: remove
+  KeyChanges keys = {};                                                // Idempotency-Keys
   std::vector<Event> events;                                           // numbered by the writer
   std::optional<std::optional<Time>> isolated_since;  // since when most nodes are out of sight
   std::vector<HistoryEntry> history;                  // derived from all that; numbered likewise

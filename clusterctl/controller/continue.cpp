@@ -72,10 +72,17 @@ Status Controller::check_free(const job::Job& old, const std::vector<std::string
 }
 
 Result<Accepted> Controller::continue_job(std::string_view ref, const job::Selection& what,
-                                          bool dry_run, const std::string& initiator) {
+                                          bool dry_run, const std::string& initiator,
+                                          const std::string& key) {
+  const std::string digest = request_digest(
+      fmt::format("POST /v1/jobs/{}/{}", ref, what.resume ? "resume" : "retry"),
+      {{"failed", what.failed}, {"untouched", what.untouched}, {"dry_run", dry_run}});
+  MutexLock lock(mutex_);
+  const auto made = made_by(key, digest);
+  if (!made) return fail(made.error());
+  if (*made) return made_job(**made);
   const auto found = find_job(ref);
   if (!found) return fail(found.error());
-  MutexLock lock(mutex_);
   const job::Job old = current((*found)->id).value_or(**found);
   if (auto ok = job::check_continuable(old); !ok) return fail(ok.error());
   const auto chosen = job::nodes_to_continue(old, what);
@@ -108,7 +115,7 @@ Result<Accepted> Controller::continue_job(std::string_view ref, const job::Selec
   const auto snapshot = fleet();
   auto plan = plan::make_plan(*snapshot, deps_.catalog, request);
   if (!plan) return fail(plan.error());
-  Origin origin{initiator};
+  Origin origin{initiator, key, digest};
   origin.continues = &old;
   origin.what = what;
   if (dry_run) return preview(*plan, origin);

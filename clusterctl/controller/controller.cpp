@@ -56,8 +56,10 @@ Controller::~Controller() {
 Status Controller::commit(Change change) {
   const auto managers = derive(change);
   change.history = history_of(*state(), change);
+  const auto ended = Tallies::of(*state(), change);
   auto done = writer_.commit(std::move(change));
   if (done) {
+    tallies_.add(ended);
     derive_all_ = false;
     if (managers) managers_seen_ = *managers;
     dirty_ = true;
@@ -125,7 +127,7 @@ void Controller::add_events(Change& change, const fleet::Node& before, const fle
     add(node_event("node.updated", after, "spec changed: " + changed_fields(before, after)));
 }
 
-Result<fleet::Node> Controller::add_node(const Json& body, const By& by) {
+Result<fleet::Node> Controller::add_node(const Json& body, const By& by, Once* once) {
   auto request = fleet::parse_new_node(body);
   if (!request) return fail(request.error());
   if (auto ok = ansible::check_var_names(request->spec.vars, "spec.vars"); !ok)
@@ -142,7 +144,16 @@ Result<fleet::Node> Controller::add_node(const Json& body, const By& by) {
                 fmt::format("\"{}\" is the name of a host group", request->name),
                 "choose another name");
   }
+  const std::string key = once ? once->key : "", digest = request_digest("POST /v1/nodes", body);
   MutexLock lock(mutex_);
+  const auto made = made_by(key, digest);
+  if (!made) return fail(made.error());
+  if (*made) {
+    const auto known = fleet()->nodes.find(**made);
+    if (known == fleet()->nodes.end()) return made_is_gone("node " + **made);
+    once->repeated = true;
+    return known->second;
+  }
   Change change;
   change.what = "add " + request->name;
   const auto snapshot = fleet();
@@ -155,6 +166,7 @@ Result<fleet::Node> Controller::add_node(const Json& body, const By& by) {
   if (fleet::Node before = *node; fleet::mark_returned(*snapshot, *node, deps_.clock.now()))
     add_events(change, before, *node, "");
   change.nodes[node->id] = *node;
+  remember(key, digest, node->id, change);
   change.by = by.who;
   change.reason = by.reason;
   if (auto done = commit(std::move(change)); !done) return fail(done.error());

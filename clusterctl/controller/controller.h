@@ -22,6 +22,7 @@
 #include "controller/join_token.h"
 #include "controller/reports.h"
 #include "controller/secrets.h"
+#include "controller/tallies.h"
 #include "controller/writer.h"
 #include "fleet/join.h"
 #include "job/continue.h"
@@ -62,14 +63,14 @@ struct Accepted {
   std::optional<job::Job> job;
   Json plan;                            // of a dry run
   std::vector<std::string> nodes = {};  // of a dry run of continue_job: names of those it takes
-  bool repeated = false;                // the same Idempotency-Key had made this job before
+  bool repeated = false;                // the same Idempotency-Key had made it before
 };
 
 // Where a new job comes from.
 struct Origin {
   std::string initiator;
   std::string key = "";     // Idempotency-Key
-  std::string digest = "";  // of the request as sent
+  std::string digest = "";  // of the request as sent (request_digest)
   const job::Job* continues = nullptr;
   job::Selection what = {};  // of a job that is continued
 };
@@ -113,12 +114,16 @@ class Controller final : public job::Host {
   // Why nothing can be stored at present; nullopt: all is well.
   std::optional<Error> store_trouble() const { return writer_.trouble(); }
   EventLog& events() { return events_; }
+  const EventLog& events() const { return events_; }
+  const Tallies& tallies() const { return tallies_; }
   const catalog::Catalog& catalog() const { return deps_.catalog; }
   const Settings& settings() const { return deps_.settings; }
   const Clock& clock() const { return deps_.clock; }
   fs::path run_dir(const std::string& run_id) const { return deps_.runs.dir(run_id); }
 
-  Result<fleet::Node> add_node(const Json& body, const By& by = {});
+  // What makes something takes an Idempotency-Key (once.h): sent again it is answered with what was
+  // made the first time, as that is now.
+  Result<fleet::Node> add_node(const Json& body, const By& by = {}, Once* once = nullptr);
   Result<fleet::Node> patch_node(std::string_view ref, const Json& patch, const IfMatch& if_match,
                                  const By& by = {});
   Status remove_node(std::string_view ref, const IfMatch& if_match, const By& by = {});
@@ -180,12 +185,15 @@ class Controller final : public job::Host {
   Result<job::Job> resume_job(std::string_view ref);
   // A new job that goes on from one that ended badly; what it would be when `dry_run`.
   Result<Accepted> continue_job(std::string_view ref, const job::Selection& what, bool dry_run,
-                                const std::string& initiator);
+                                const std::string& initiator, const std::string& key = "");
   // A plan that may be applied later (docs/apply.md), in the shape of docs/rest.md; only shown when
   // the request says so or there is nothing to do: then it has no "id".
-  Result<Json> create_plan(const Json& body, const std::string& initiator);
+  // Sent again with its key it is planned anew, on what is true now, and is kConflict
+  // "plan_applied" or kStale "plan_stale" when it fits no more.
+  Result<Json> create_plan(const Json& body, const std::string& initiator, Once* once = nullptr);
   // Everything in one commit, or nothing. Again: the jobs of the first time.
-  Result<AppliedPlan> apply_plan(std::string_view ref, const std::string& initiator);
+  Result<AppliedPlan> apply_plan(std::string_view ref, const std::string& initiator,
+                                 const std::string& key = "");
   // Id, or unambiguous prefix of at least 4 characters.
   Result<std::shared_ptr<const StoredPlan>> find_plan(std::string_view ref) const;
   // Id, unambiguous prefix of at least 4 characters, "last" or "active".
@@ -215,6 +223,18 @@ class Controller final : public job::Host {
   // The job that `accept` would queue, with all it changes, added to `change`.
   Result<job::Job> draft(const plan::Request& request, const plan::Plan& plan, const Origin& origin,
                          Change& change) REQUIRES(mutex_);
+  // Id of what this key has made (KeyTable::find).
+  Result<std::optional<std::string>> made_by(const std::string& key,
+                                             const std::string& digest) const REQUIRES(mutex_);
+  // Remembers it in the commit that makes `made`.
+  void remember(const std::string& key, const std::string& digest, const std::string& made,
+                Change& change) const REQUIRES(mutex_);
+  // The job that a key has made.
+  Result<Accepted> made_job(const std::string& id) const;
+  // The plan that the key has made, if that can still be applied; null: none.
+  Result<std::shared_ptr<const StoredPlan>> plan_of_key(const std::string& key,
+                                                        const std::string& digest) const
+      REQUIRES(mutex_);
   Accepted preview(plan::Plan plan, const Origin& origin) const;
   void take_over(job::Job& job, const Origin& origin, Change& change) const;
   Status check_free(const job::Job& old, const std::vector<std::string>& nodes, bool resume) const;
@@ -234,7 +254,8 @@ class Controller final : public job::Host {
                   const std::string& job) const;
 
   void pin(StoredPlan& stored, const plan::Difference& d, const State& now) const;
-  Result<Json> store_plan(StoredPlan stored, const std::map<std::string, Json>& values, Json shown);
+  Result<Json> store_plan(StoredPlan stored, const std::map<std::string, Json>& values, Json shown,
+                          const std::string& digest, Once* once);
   Status plan_job(const State& now, const Json& body, StoredPlan& stored,
                   std::map<std::string, Json>& values, Json& shown) const;
   Status check_pins(const StoredPlan& stored, const State& now) const;
@@ -276,6 +297,7 @@ class Controller final : public job::Host {
   Deps deps_;
   SecretNames secret_names_;
   EventLog events_;
+  Tallies tallies_;
   Mutex mutex_;
   Writer writer_;  // commits under mutex_
   Reports reports_;

@@ -15,6 +15,7 @@ namespace clusterctl::controller {
 namespace {
 
 constexpr std::string_view kCommitPrefix = "commit/";
+constexpr std::string_view kKeyPrefix = "keys/";  // Idempotency-Keys
 constexpr std::string_view kCommitReady = "commit/ready";
 constexpr std::string_view kProbeKey = "meta/probe";
 constexpr size_t kProbeBytes = 64 << 10;  // as much as a step of a job may need
@@ -163,6 +164,8 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
       auto entry = history_from_record(*value);
       if (!entry) return fail(entry.error());
       history[entry->node].push_back(std::move(*entry));
+    } else if (key.starts_with(kKeyPrefix)) {
+      keys_.apply({{key.substr(kKeyPrefix.size()), key_from_record(*value)}});
     } else if (key.starts_with(kJoinTokenPrefix)) {
       auto token = join_token_from(*value);
       if (!token) return fail(token.error());
@@ -288,6 +291,14 @@ std::vector<store::Operation> Writer::operations(Change& change) {
     if (records.empty()) remove(key);
     for (const std::string& below : gone) remove(below);
   }
+  for (const auto& [digest, record] : change.keys) {
+    const std::string key = std::string(kKeyPrefix) + digest;
+    if (record) {
+      put(key, to_record(*record));
+    } else {
+      remove(key);
+    }
+  }
   revise(change, put, remove);
   uint64_t seq = last_seq_;
   for (Event& event : change.events) {
@@ -309,6 +320,7 @@ Status Writer::commit(Change change) {
   if (!change.events.empty()) last_seq_ = change.events.back().seq;
   if (last_seq_ >= EventLog::kKept)
     oldest_seq_ = std::max(oldest_seq_, last_seq_ - EventLog::kKept + 1);
+  keys_.apply(change.keys);
   publish(apply(*state(), change));
   events_.append(change.events);
   return {};

@@ -35,6 +35,8 @@ class Writer {
   // Records as stored, for what is not kept in memory (revisions).
   Result<std::vector<store::Record>> load(std::string_view prefix);
 
+  const KeyTable& keys() const { return keys_; }
+
   // Why the store takes nothing at present (a full disk); nullopt: it did the last time.
   std::optional<Error> trouble() const EXCLUDES(mutex_);
   // While there is trouble: whether the store takes something again.
@@ -63,6 +65,7 @@ class Writer {
   const fleet::OwnHost own_host_;
   std::map<std::string, uint64_t> revisions_;  // of every record, as last seen or written
   uint64_t last_seq_ = 0, oldest_seq_ = 1;
+  KeyTable keys_;
   // Of a large change beyond its commit point: what the store has yet to take, before anything
   // else.
   std::vector<store::Operation> unfinished_;

@@ -133,9 +133,6 @@ struct Job {
   std::string kind;       // "commission", "decommission", "check", "verify", …
   std::string title;      // "commission 3 nodes as service-master"; never a variable's value
   std::string initiator;  // who asked: "uid:0", "token"
-  std::string idempotency_key;
-  std::string
-      request_digest;  // of the request as sent: the same key with another request is a mistake
   State state = State::kQueued;
   bool cancel_requested = false;
   bool cancel_now = false;

@@ -263,8 +263,6 @@ Job decode(const Json& j) {
   job.kind = j.at("kind");
   job.title = j.at("title");
   job.initiator = j.at("initiator");
-  job.idempotency_key = j.at("idempotency_key");
-  job.request_digest = j.at("request_digest");
   job.state = from_word(j.at("state"), State::kInterrupted);
   job.cancel_requested = j.at("cancel");
   job.cancel_now = j.at("cancel_now");
@@ -306,8 +304,6 @@ Json to_record(const Job& job) {
          {"kind", job.kind},
          {"title", job.title},
          {"initiator", job.initiator},
-         {"idempotency_key", job.idempotency_key},
-         {"request_digest", job.request_digest},
          {"state", to_word(job.state)},
          {"cancel", job.cancel_requested},
          {"cancel_now", job.cancel_now},

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "cli_fixture.h"
 
 namespace clusterctl::cli {
@@ -332,6 +334,17 @@ TEST_F(CliTest, TimeLimitsGoIntoTheRequest) {
   EXPECT_EQ(
       rest.body("POST", "/v1/jobs"),
       (Json{{"kind", "verify"}, {"nodes", {"n1"}}, {"timeout", "2h"}, {"silence_timeout", "90s"}}));
+}
+
+TEST_F(CliTest, ALimitBeyondOnePageIsReadInPages) {
+  Json first{{"jobs", Json::array()}, {"next", "01b"}}, second{{"jobs", {job()}}, {"next", "01a"}};
+  for (int i = 0; i < 1000; ++i) first["jobs"].push_back(job());
+  rest.on("GET /v1/jobs?limit=1000", first);
+  rest.on("GET /v1/jobs?limit=1&after=01b", second);
+  EXPECT_EQ(run({"job", "ls", "-q", "--limit", "1001"}), 0);
+  const std::string all = out();
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 1001);
+  EXPECT_EQ(rest.seen().size(), 2u) << "no further page than asked for";
 }
 
 }  // namespace
