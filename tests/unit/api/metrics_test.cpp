@@ -1,6 +1,7 @@
 // /metrics: what it says, in which form, and what it costs.
 #include "api/metrics.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <time.h>
 
@@ -22,7 +23,9 @@ double cpu_ms() {
 
 class MetricsTest : public ControllerTest {
  protected:
-  std::string text() { return api::render_metrics(c(), {"1.2.3", "2.14", "/p"}, nullptr, meters_); }
+  std::string text() {
+    return api::render_metrics(c(), {"1.2.3", "2.14", "/p", ""}, nullptr, meters_);
+  }
   api::Meters meters_;
 };
 
