@@ -59,7 +59,7 @@ TEST_F(MetricsTest, CountsNodesJobsRunsAndQuorum) {
   run({{"kind", "verify"}, {"nodes", {"w1"}}});
   const std::string now = text();
   for (const char* line :
-       {"clusterctl_nodes{lifecycle=\"Allocated\"} 3",
+       {"clusterctl_nodes{lifecycle=\"Allocated\"} 4",
         "clusterctl_nodes{lifecycle=\"Unallocated\"} 0",
         "clusterctl_nodes_presence{presence=\"Discovered\"} 4",
         "clusterctl_jobs_ended_total{kind=\"commission\",state=\"succeeded\"} 1",
@@ -77,10 +77,10 @@ TEST_F(MetricsTest, CountsNodesJobsRunsAndQuorum) {
 TEST_F(MetricsTest, SaysWhatWaitsAndForHowLong) {
   add_four();
   runs_.hold = true;
-  const auto first = submit({{"kind", "check"}, {"nodes", {"w1"}}});
+  const auto first = submit({{"kind", "check"}, {"nodes", {"m1"}}});
   ASSERT_TRUE(first);
   while (c().current(first->id)->state != job::State::kRunning) std::this_thread::yield();
-  const auto second = submit({{"kind", "commission"}, {"nodes", {"w1"}}});
+  const auto second = submit({{"kind", "commission"}, {"nodes", {"m1"}}});
   ASSERT_TRUE(second) << second.error().line();
   clock_.advance(std::chrono::seconds(90));
   const std::string now = text();
