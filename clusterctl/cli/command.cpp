@@ -24,13 +24,20 @@ void Options::flag(std::string names, bool& target, std::string help) {
 
 OptionSpec& Options::value(std::string names, std::string placeholder, std::string& target,
                            std::string help) {
+  const std::string shown = names;
   return add({std::move(names),
               std::move(placeholder),
               std::move(help),
               {},
               false,
               false,
-              [&target](const std::vector<std::string>& given) -> Status {
+              [&target, shown](const std::vector<std::string>& given) -> Status {
+                // A variable of a script that is not set must not mean everything.
+                if (given.back().empty()) {
+                  return fail(Code::kInvalid, "usage",
+                              fmt::format("the value of {} is empty", shown),
+                              "give one, or leave the option out");
+                }
                 target = given.back();
                 return {};
               }});

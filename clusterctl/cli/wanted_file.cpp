@@ -60,12 +60,23 @@ std::map<std::string, std::string> environment() {
   return out;
 }
 
+// Where Ansible looks for an inventory, and for host_vars/ and group_vars/ besides those beside it.
+struct Source {
+  fs::path inventory, vars;
+};
+
 // Group names have hyphens here, and no folder beside the caller may add variables.
-Result<std::string> ask_ansible(const fs::path& source, const fs::path& folder, bool exported) {
+Result<std::string> ask_ansible(const Source& source, const fs::path& folder, bool exported) {
   const fs::path answer = folder / (exported ? "exported.json" : "listed.json");
   ProcessSpec spec;
-  spec.argv = {"ansible-inventory", "-i",       source.string(), "--list", "--playbook-dir",
-               folder.string(),     "--output", answer.string()};
+  spec.argv = {"ansible-inventory",
+               "-i",
+               source.inventory.string(),
+               "--list",
+               "--playbook-dir",
+               source.vars.string(),
+               "--output",
+               answer.string()};
   if (exported) spec.argv.emplace_back("--export");
   spec.env = environment();
   spec.env.try_emplace("ANSIBLE_TRANSFORM_INVALID_GROUP_CHARS", "ignore");
@@ -83,27 +94,31 @@ Result<std::string> ask_ansible(const fs::path& source, const fs::path& folder, 
     }
     return fail(
         Code::kRefused, "ansible_inventory",
-        fmt::format("ansible-inventory cannot read {}: {}", one_line(source.string()),
+        fmt::format("ansible-inventory cannot read {}: {}", one_line(source.inventory.string()),
                     why.empty() ? "it failed" : truncate_utf8(one_line(why), 300)),
-        fmt::format("ansible-inventory -i {} --list shows more", one_line(source.string())));
+        fmt::format("ansible-inventory -i {} --list shows more",
+                    one_line(source.inventory.string())));
   }
   return read_file(answer, kMaxAnswer);
 }
 
-// inventory/ in the folder is the inventory, as in the own reader.
-fs::path source_of(const fs::path& path) {
+// inventory/ in the folder is the inventory, as in the own reader, and the folder has the
+// variables.
+Source source_of(const fs::path& path, const fs::path& nothing) {
   std::error_code ec;
   const fs::path absolute = fs::absolute(path, ec);
-  return fs::is_directory(absolute / "inventory", ec) ? absolute / "inventory" : absolute;
+  if (fs::is_directory(absolute / "inventory", ec)) return {absolute / "inventory", absolute};
+  return {absolute, nothing};
 }
 
 Result<inventory::Inventory> through_ansible(const fs::path& path,
                                              const std::vector<std::string>& groups) {
   const TempFolder folder;
   if (folder.path().empty()) return no_folder();
-  auto exported = ask_ansible(source_of(path), folder.path(), true);
+  const Source source = source_of(path, folder.path());
+  auto exported = ask_ansible(source, folder.path(), true);
   if (!exported) return fail(exported.error());
-  auto listed = ask_ansible(source_of(path), folder.path(), false);
+  auto listed = ask_ansible(source, folder.path(), false);
   if (!listed) return fail(listed.error());
   return inventory::inventory_of_ansible(*exported, *listed, one_line(path.string()), groups);
 }

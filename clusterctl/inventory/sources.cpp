@@ -256,6 +256,12 @@ Result<std::vector<std::string>> expand_range(const std::string& pattern) {
   const auto bad = [&](std::string_view why) {
     return fail(Code::kInvalid, "bad_range", fmt::format("host {}: {}", in_quotes(pattern), why));
   };
+  // A code of its own: this is not for Ansible to try.
+  const auto too_large = [&] {
+    return fail(Code::kInvalid, "range_too_large",
+                fmt::format("host {}: the range is too large", in_quotes(pattern)),
+                fmt::format("an inventory has at most {} hosts", kMaxHosts));
+  };
   const size_t close = pattern.find(']', open);
   if (close == std::string::npos) return bad("the range has no end");
   const std::vector<std::string> ends = split(pattern.substr(open + 1, close - open - 1), ':');
@@ -266,10 +272,15 @@ Result<std::vector<std::string>> expand_range(const std::string& pattern) {
     return !text.empty() && text.size() <= 6 && text[0] != '-' && ec == std::errc() &&
            end == text.data() + text.size();
   };
+  const auto huge = [](const std::string& text) {
+    return text.size() > 6 && text.find_first_not_of("0123456789") == std::string::npos;
+  };
+  if (huge(ends[0]) || huge(ends[1])) return too_large();
   if (!number(ends[0], from) || !number(ends[1], to)) {
     return bad("only ranges of numbers are understood, like node[01:12]");
   }
-  if (from > to || to - from >= static_cast<int>(kMaxHosts)) return bad("the range is too large");
+  if (from > to) return bad("the range ends before it begins");
+  if (to - from >= static_cast<int>(kMaxHosts)) return too_large();
   if (pattern.find('[', close) != std::string::npos) return bad("only one range is understood");
   std::vector<std::string> out;
   const int width = ends[0].size() > 1 && ends[0][0] == '0' ? static_cast<int>(ends[0].size()) : 0;

@@ -458,6 +458,35 @@ def test_every_command_that_changes_something_has_plan(daemon):
     assert [name for name in sorted(found) if "--plan" not in found[name] and name not in PLANLESS] == []
 
 
+def test_an_option_without_its_value_means_nothing_less_than_everything(fleet):
+    before = records(fleet)
+    for arguments in (("plan", "-f", ""), ("apply", "-f", "", "--yes"), ("node", "update", "-l", "", "--yes"), ("node", "drain", "-g", ""), ("node", "ls", "-l", "")):
+        done = fleet.cli(*arguments)
+        assert done.returncode == 64 and "is empty" in done.stderr, (arguments, done)
+    assert records(fleet) == before
+
+
+@pytest.mark.parametrize("reader", ["own", "ansible"])
+def test_both_readers_take_the_variables_beside_the_inventory(daemon, tmp_path, reader):
+    (tmp_path / "inventory").mkdir()
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "inventory" / "hosts.yml").write_text("all: {children: {service-worker: {hosts: {w1: {ansible_host: 192.0.2.61}}}}}\n")
+    (tmp_path / "host_vars" / "w1.yml").write_text("zone: 1\n")
+    (tmp_path / "group_vars" / "service-worker.yml").write_text("tier: 2\n")
+    done = daemon.cli("apply", "-f", str(tmp_path), "--reader", reader, "--yes", "--records-only")
+    assert done.returncode == 0, done.stderr
+    assert daemon.node("w1")["spec"]["vars"] == {"zone": 1, "tier": 2}
+    other = {"own": "ansible", "ansible": "own"}[reader]
+    assert daemon.cli("plan", "-f", str(tmp_path), "--reader", other, "--records-only").returncode == 0, "and the other one finds nothing to do"
+
+
+@pytest.mark.parametrize("hosts", ["w[1:99999999]", "w[1:50000]"])
+def test_a_huge_range_is_refused_at_once_and_not_given_to_ansible(daemon, hosts):
+    done = daemon.cli("plan", "-f", write(daemon, {"all": {"children": {"service-worker": {"hosts": {hosts: {}}}}}}), timeout=10)
+    assert done.returncode == 3 and "too large" in done.stderr and "ansible" not in done.stderr, done.stderr
+
+
 def test_exit_codes(daemon, tmp_path):
     path = write(daemon, FOUR)
     assert daemon.cli("plan", "-f", path).returncode == 2
