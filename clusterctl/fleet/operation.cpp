@@ -97,6 +97,11 @@ Status apply_event(Node& node, Event event) {
 
 bool set_applied(Node& node, Applied applied) {
   bool changed = node.status.applied != applied;
+  // What it carries no longer, after a demotion, has nothing to tell.
+  changed |= std::erase_if(node.status.services, [&](const auto& entry) {
+               const auto& services = applied.services;
+               return std::find(services.begin(), services.end(), entry.first) == services.end();
+             }) > 0;
   node.status.applied = std::move(applied);
   for (std::string_view type :
        {condition::kDrifted, condition::kFailed, condition::kInterrupted,

@@ -115,6 +115,17 @@ TEST(Operation, ANewObservationOfTheSameIsNoChange) {
   EXPECT_FALSE(clear_applied(n));
 }
 
+TEST(Operation, AServiceThatIsNotCarriedAnyMoreHasNothingToTell) {
+  Node n = make_node("n1", 1);
+  record_service(n, "etcd", ServiceStatus{});
+  record_service(n, "docker", ServiceStatus{});
+  Applied worker;
+  worker.services = {"docker", "swarm"};
+  EXPECT_TRUE(set_applied(n, worker));
+  EXPECT_EQ(n.status.services.size(), 1U);
+  EXPECT_TRUE(n.status.services.count("docker"));
+}
+
 TEST(Operation, VerifiedMeansNothingIsOwed) {
   Node n = make_node("n1", 1);
   for (std::string_view type : condition_types()) set_condition(n, type, "r", "j", at(1));
