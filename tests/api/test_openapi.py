@@ -176,13 +176,15 @@ def test_every_answer_is_as_described_and_everything_described_exists(stopped):
     secret = stopped.directory / "secret"
     secret.write_text("correct-horse-battery-staple\n")
     secret.chmod(0o600)
-    stopped.config["notifications"] = [{"name": "hook", "url": receiver.url, "secret_file": str(secret), "events": ["job.ended"]}]
+    hook = {"url": receiver.url, "secret_file": str(secret), "events": ["job.ended"]}
+    stopped.config["notifications"] = [dict(hook, name="hook"), dict(hook, name="second", events=["node.presence"])]
     daemon = stopped.start()
     faults = []
     contract = Contract(daemon.get("/openapi.json").json)
     watched(daemon, contract, faults)
     for tour in (tour_of_the_cluster, tour_of_nodes, tour_of_jobs, tour_of_work, tour_of_plans, tour_of_ways_in):
         tour(daemon)
+    assert daemon.get("/v1/notifications?limit=1").ok()["next"] == "hook"
     wait_for(lambda: daemon.get("/v1/notifications").ok()["receivers"][0]["delivered"], "a notification")
     receiver.end()
     assert sorted(set(faults)) == []
