@@ -117,7 +117,7 @@ def tour_of_work(daemon):
     assert daemon.node("w2")["status"]["maintenance"]
     daemon.get("/v1/managers?limit=1").ok()
     daemon.get("/v1/services?limit=1").ok()
-    daemon.send("POST", "/v1/jobs", {"kind": "update", "nodes": ["w3", "w4"], "max_unavailable": 1, "dry_run": True}).ok()
+    daemon.send("POST", "/v1/jobs", {"kind": "update", "nodes": ["w3", "w4"], "max_unavailable": 2, "dry_run": True}).ok()
     machine = {"name": "w4", "addr": "192.0.2.201", "serial": daemon.node("w4")["status"]["identity"]["serial"]}
     daemon.send("POST", "/v1/monitor/event", {"name": "discovered", "nodes": [machine]}).ok()
     assert daemon.node("w4")["status"]["elsewhere"]
@@ -134,7 +134,7 @@ def tour_of_work(daemon):
 def tour_of_plans(daemon):
     nothing = {"changes": {"nodes": []}}
     assert "id" not in daemon.send("POST", "/v1/plans", nothing).ok(200)
-    document = {"changes": {"nodes": [{"name": "m1", "spec": {"labels": {"rack": "r7"}}}], "globals": {"mtu": 9000}}}
+    document = {"changes": {"nodes": [{"name": "m1", "spec": {"labels": {"rack": "r7"}}}], "globals": {"mtu": 9000}}, "work": False}
     daemon.send("PATCH", "/v1/globals", {"vars": {"some_token": "one"}}).ok()
     daemon.send("POST", "/v1/plans", {"changes": {"globals": {"some_token": "another"}}}).ok(201)
     for key in ("records", "records", "more"):
