@@ -82,7 +82,9 @@ std::string_view no_single_machine(std::string_view addr) {
   const std::string text = canonical_addr(addr);
   std::array<unsigned char, 4> v4;
   if (inet_pton(AF_INET, text.c_str(), v4.data()) != 1)
-    return text == "::" ? "no address (any)" : text.starts_with("ff") ? "a multicast address" : "";
+    return text == "::"                               ? "no address (any)"
+           : text.starts_with("ff") && text[4] == ':' ? "a multicast address"
+                                                      : "";
   if (v4[0] == 0) return "no address (any)";
   if (text == "255.255.255.255") return "a broadcast address";
   return v4[0] >= 224 && v4[0] < 240 ? "a multicast address" : "";
