@@ -5,6 +5,7 @@
 
 #include "fakes/fleet_builder.h"
 #include "fleet/operation.h"
+#include "fleet/patterns.h"
 
 namespace clusterctl::fleet {
 namespace {
@@ -307,7 +308,7 @@ TEST_F(Recognize, NoMachineIsOverlookedBecauseOfItsName) {
       {"k.example.com", "k.example.com", {"K2", "", "", {}}, "k-k2.example.com"},
       {"k", "k", {"A/B 7", "", "", {}}, "k-a-b-7"},
       {longest, longest, {"L2", "", "", {}}, std::string(60, 'n') + "-l2"},
-      {"k", "k", {"K1", kOtherUuid, "", {kOtherMac}}, ""},
+      {"k", "k", {"K1", kOtherUuid, "", {kOtherMac}}, "k-k1"},
       {"k", "k", {"", kOtherUuid, "", {}}, "k-4c4c4544-0031-3010-8052-b4c04f4e"},
   };
   for (const Row& row : rows) {
@@ -316,7 +317,7 @@ TEST_F(Recognize, NoMachineIsOverlookedBecauseOfItsName) {
     const auto second = see(row.second, "10.0.1.2", row.identity);
     ASSERT_EQ(second.finding, Finding::kNew) << row.second << ": " << second.message;
     const std::string name = fleet_.snapshot().nodes.at(second.node).name;
-    if (!row.name.empty()) EXPECT_EQ(name, row.name);
+    EXPECT_EQ(name, row.name);
     EXPECT_TRUE(check_name(name)) << name;
     const auto again = see(row.second, "10.0.1.2", row.identity);
     EXPECT_EQ(again.node, second.node);
