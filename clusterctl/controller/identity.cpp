@@ -1,6 +1,7 @@
 // What the operator says about a node's machine and its name.
 #include <fmt/format.h>
 
+#include "base/host_name.h"
 #include "controller/controller.h"
 #include "controller/node_change.h"
 #include "fleet/recognize.h"
@@ -31,11 +32,12 @@ Result<fleet::Node> Controller::confirm_hardware(std::string_view ref, const IfM
 Result<fleet::Node> Controller::rename_node(std::string_view ref, const Json& body,
                                             const IfMatch& if_match, bool dry_run) {
   if (auto ok = check_keys(body, {"name"}, "the request"); !ok) return fail(ok.error());
-  const auto name = get_string(body, "name");
-  if (!name) return fail(name.error());
-  if (deps_.catalog.host_group(*name)) {
+  const auto given = get_string(body, "name");
+  if (!given) return fail(given.error());
+  const std::string name = normal_host_name(*given);
+  if (deps_.catalog.host_group(name)) {
     return fail(Code::kInvalid, "reserved_name",
-                fmt::format("\"{}\" is the name of a host group", *name), "choose another name");
+                fmt::format("\"{}\" is the name of a host group", name), "choose another name");
   }
   MutexLock lock(mutex_);
   const auto now = state();
@@ -47,12 +49,12 @@ Result<fleet::Node> Controller::rename_node(std::string_view ref, const Json& bo
   if (auto ok = check_not_worked_on(**found, true); !ok) return fail(ok.error());
   fleet::Snapshot fleet = *now->fleet;
   std::set<std::string> changed;
-  if (auto ok = fleet::rename_node(fleet, id, *name, changed); !ok) return fail(ok.error());
+  if (auto ok = fleet::rename_node(fleet, id, name, changed); !ok) return fail(ok.error());
   fleet::Node node = fleet.nodes.at(id);
   if (changed.empty() || dry_run) return node;
   Change change;
   change.nodes[id] = node;
-  change.events.push_back({0, {}, "node.renamed", *name, "", fmt::format("it was {}", was)});
+  change.events.push_back({0, {}, "node.renamed", name, "", fmt::format("it was {}", was)});
   if (auto done = commit(std::move(change)); !done) return fail(done.error());
   return node;
 }

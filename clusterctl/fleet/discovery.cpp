@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "base/host_name.h"
 #include "base/strings.h"
 #include "fleet/conditions.h"
+#include "fleet/names.h"
 #include "fleet/operation.h"
 #include "fleet/patterns.h"
 #include "fleet/recognize.h"
@@ -16,15 +18,28 @@ bool lives(const Node& node) {
   return node.status.presence == Presence::kDiscovered;
 }
 
-std::string short_name(const std::string& name) {
-  return is_ip(name) ? name : name.substr(0, name.find('.'));
+// A report that says nothing by which machines are told apart fits whoever has the name.
+bool apart(const Identity& seen, const Node& node) {
+  return compare_nodes(seen, known_identity(node)) == Likeness::kDifferent;
 }
 
-// A short name and a full one may be the same host.
-bool same_name(const std::string& a, const std::string& b) {
-  if (a.empty() || b.empty()) return false;
-  const bool one_short = a.find('.') == std::string::npos || b.find('.') == std::string::npos;
-  return a == b || (one_short && short_name(a) == short_name(b));
+bool name_is_taken(const Snapshot& fleet, const std::string& name) {
+  return fleet.nodes.count(name) != 0 ||
+         std::any_of(fleet.nodes.begin(), fleet.nodes.end(),
+                     [&](const auto& n) { return same_name(n.second.name, name); });
+}
+
+// "web.example.com" and "SB2" → "web-sb2.example.com", cut so that it is a name.
+std::string distinguished(const std::string& name, std::string suffix) {
+  constexpr size_t kMaxName = 63;
+  for (char& c : suffix) {
+    if ((c < 'a' || c > 'z') && (c < '0' || c > '9')) c = '-';
+  }
+  suffix = "-" + suffix.substr(0, 32);
+  const size_t dot = is_ip(name) ? std::string::npos : name.find('.');
+  const std::string domain = dot == std::string::npos ? "" : name.substr(dot);
+  if (suffix.size() + domain.size() >= kMaxName) return "";
+  return name.substr(0, std::min(dot, kMaxName - suffix.size() - domain.size())) + suffix + domain;
 }
 
 const Node* by_addr(const Snapshot& fleet, const std::string& addr, std::string_view except = "") {
@@ -72,8 +87,7 @@ class Discovery {
     if (found.size() == 1) return known(found[0]->id);
     if (const Node* there = by_addr(fleet_, s_.addr)) return at_address(*there);
     if (const Node* named = by_label(fleet_, s_.name)) {
-      const bool apart = compare_nodes(s_.identity, known_identity(*named)) == Likeness::kDifferent;
-      if (!apart) return known(named->id);
+      if (!apart(s_.identity, *named)) return known(named->id);
     }
     return make();
   }
@@ -110,22 +124,22 @@ class Discovery {
 
   Recognized here(Node& n) {
     seen(n);
-    if (n.status.elsewhere && same_addr(n.status.elsewhere->addr, n.spec.addr))
-      n.status.elsewhere.reset();
     return judged(n, Finding::kKnown, name_note(n));
   }
 
   Recognized judged(Node& n, Finding finding, std::string message) {
     const Identity before = known_identity(n);
     const bool shared = serial_is_shared(fleet_, before, s_.identity);
-    judge(n, compare(before, s_.identity, shared), s_.identity, "", now_);
+    const LikenessRow& row = compare(before, s_.identity, shared);
+    back_at_its_address(n, row.likeness);
+    judge(n, row, s_.identity, "", now_);
     if (const Condition* c = find_condition(n.status, condition::kHardwareReplaced))
       return answer(Finding::kReplaced, n.id, c->reason);
     return answer(finding, n.id, std::move(message));
   }
 
   std::string name_note(const Node& n) const {
-    if (s_.name.empty() || same_name(n.name, s_.name)) return "known as " + n.name;
+    if (s_.name.empty() || name_is_taken(fleet_, s_.name)) return "known as " + n.name;
     return fmt::format("known as {}; `clusterctl node rename {} {}` takes its new name over",
                        n.name, n.name, s_.name);
   }
@@ -136,6 +150,10 @@ class Discovery {
     if (lives(n) || owner) {
       changed_.insert(n.id);
       n.status.elsewhere = Elsewhere{s_.addr, s_.name, now_};
+      if (owner && changed_places(n)) {
+        return judged(n, Finding::kMoved,
+                      fmt::format("{} is at {} now: nodes have changed places", n.name, s_.addr));
+      }
       return answer(Finding::kConflict, n.id,
                     owner ? fmt::format("this is {} by its identity, at the address of {}", n.name,
                                         owner->name)
@@ -148,12 +166,31 @@ class Discovery {
     return judged(n, Finding::kMoved, fmt::format("{} has moved from {}", n.name, from));
   }
 
+  // Machines of which each is where the next one was: they have moved, all at once. Each report has
+  // to be newer than the last sight of its node at the old address.
+  bool changed_places(const Node& first) {
+    std::map<std::string, std::string> to;  // node -> its new address
+    for (const Node* n = &first; to.count(n->id) == 0;) {
+      const auto& other = n->status.elsewhere;
+      if (!other || other->since <= n->status.last_seen.value_or(Time{})) return false;
+      to[n->id] = other->addr;
+      n = by_addr(fleet_, other->addr, n->id);
+      if (!n) return false;
+      if (n == &first) break;
+      if (to.count(n->id) != 0) return false;  // a ring of others
+    }
+    for (const auto& [id, addr] : to) {
+      changed_.insert(id);
+      move_to(node(id), addr, now_);
+    }
+    return true;
+  }
+
   // The address of a node, and nothing that says it is this node.
   Recognized at_address(const Node& there) {
     Node& n = node(there.id);
-    const bool apart = compare_nodes(s_.identity, known_identity(n)) == Likeness::kDifferent;
     // Name and address have stayed: all that a report can show of a blade that was exchanged.
-    if (!apart || same_name(n.name, s_.name)) return known(n.id);
+    if (!apart(s_.identity, n) || same_name(n.name, s_.name)) return known(n.id);
     changed_.insert(n.id);
     n.status.elsewhere = Elsewhere{s_.addr, s_.name, now_};
     return answer(
@@ -161,19 +198,34 @@ class Discovery {
         fmt::format("{} is the address of {}, which is another machine", s_.addr, n.name));
   }
 
+  // A machine that is told from the owner of its name gets a name of its own: nobody is overlooked.
+  std::string free_name(const std::string& new_id) const {
+    if (!name_is_taken(fleet_, s_.name)) return s_.name;
+    if (!has_evidence(s_.identity)) return "";
+    std::vector<std::string> suffixes{usable_serial(s_.identity.serial),
+                                      usable_uuid(s_.identity.uuid)};
+    for (const std::string& mac : s_.identity.macs) suffixes.push_back(usable_mac(mac));
+    suffixes.push_back(new_id);
+    for (const std::string& suffix : suffixes) {
+      if (suffix.empty()) continue;
+      const std::string name = distinguished(s_.name, suffix);
+      if (check_name(name) && !name_is_taken(fleet_, name)) return name;
+    }
+    return "node-" + new_id;
+  }
+
   Recognized make() {
     NewNode wanted;
-    wanted.name = s_.name;
-    if (fleet_.by_name(wanted.name)) {
-      const std::string serial = usable_serial(s_.identity.serial);
-      wanted.name = fmt::format("{}-{}", s_.name, serial);
-      if (serial.empty() || !is_name(wanted.name) || fleet_.by_name(wanted.name)) {
-        return answer(Finding::kIgnored, "",
-                      fmt::format("the name {} is taken by another machine", s_.name));
-      }
+    const std::string new_id = new_id_();
+    wanted.name = free_name(new_id);
+    if (wanted.name.empty()) {
+      return answer(Finding::kIgnored, "",
+                    fmt::format("the name {} fits several nodes and the report says nothing else: "
+                                "report the full name, or the serial number",
+                                s_.name));
     }
     wanted.spec.addr = s_.addr;
-    auto made = add_node(fleet_, wanted, new_id_(), now_);
+    auto made = add_node(fleet_, wanted, new_id, now_);
     if (!made) return answer(Finding::kIgnored, "", made.error().message);
     learn(*made, s_.identity);
     set_presence(*made, Presence::kDiscovered, now_);
@@ -190,6 +242,27 @@ class Discovery {
   Time now_;
   std::set<std::string>& changed_;
 };
+
+// A machine that only has the name or the address of the node. One with both is the node on other
+// hardware.
+bool is_stranger(const Sighting& s, const Node& node) {
+  const bool there = same_addr(node.spec.addr, s.addr), named = same_name(node.name, s.name);
+  if (there && named) return false;
+  const auto& other = node.status.elsewhere;
+  return apart(s.identity, node) ||
+         (there && other && same_addr(other->addr, s.addr) && same_name(other->name, s.name));
+}
+
+// What it did to the node, if anything, is over; the node itself is where it was.
+Recognized stranger_gone(const Sighting& s, Node& node, std::set<std::string>& changed) {
+  const auto& other = node.status.elsewhere;
+  if (!other || !same_addr(other->addr, s.addr))
+    return {Finding::kIgnored, node.id, fmt::format("it is another machine than {}", node.name)};
+  node.status.elsewhere.reset();
+  changed.insert(node.id);
+  return {Finding::kKnown, node.id,
+          fmt::format("the other machine at the address of {} is gone", node.name)};
+}
 
 }  // namespace
 
@@ -212,7 +285,7 @@ std::string_view word(Finding finding) {
 }
 
 std::string normal_label(std::string_view label) {
-  return lower(trim(label));
+  return normal_host_name(trim(label));
 }
 
 Recognized discovered(Snapshot& fleet, const Sighting& sighting,
@@ -232,6 +305,7 @@ Recognized disappeared(Snapshot& fleet, const Sighting& s, Time now,
   if (!node) node = by_label(fleet, s.name);
   if (!node) return {Finding::kIgnored, "", "no node is known by this"};
   Node& n = fleet.nodes.at(node->id);
+  if (found.empty() && is_stranger(s, n)) return stranger_gone(s, n, changed);
   if (!s.addr.empty() && !same_addr(n.spec.addr, s.addr)) {
     if (!n.status.elsewhere || !same_addr(n.status.elsewhere->addr, s.addr))
       return {Finding::kIgnored, n.id, fmt::format("{} is at {}", n.name, n.spec.addr)};

@@ -15,7 +15,8 @@ inline constexpr size_t kMaxCards = 64;
 
 // Text of machines that may be kept and shown: printable, nothing that could be a template.
 bool is_plain_evidence(std::string_view text);
-// "serial", "uuid" and "macs" of `machine`; everything wrong is noted in `problems`.
+// "serial", "uuid" and "macs" of `machine`, the last two in one spelling; what is none is noted in
+// `problems`, never dropped.
 Identity parse_evidence(const Json& machine, const std::string& place, Problems& problems);
 
 }  // namespace clusterctl::fleet

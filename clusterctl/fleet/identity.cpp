@@ -10,7 +10,7 @@ namespace clusterctl::fleet {
 namespace {
 
 // What vendors write where a value is missing; lower case, without spaces around it.
-constexpr std::array<std::string_view, 28> kPlaceholders{
+constexpr std::array<std::string_view, 30> kPlaceholders{
     "to be filled by o.e.m.",
     "to be filled by o.e.m",
     "default string",
@@ -22,6 +22,8 @@ constexpr std::array<std::string_view, 28> kPlaceholders{
     "not applicable",
     "not available",
     "not settable",
+    "not present",
+    "not set",
     "none",
     "null",
     "n/a",
@@ -56,6 +58,10 @@ bool one_character(std::string_view text) {
     seen = c;
   }
   return true;
+}
+
+bool all_hex(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 // The first three fields of a UUID with their bytes the other way round: programs disagree about
@@ -192,14 +198,29 @@ std::string usable_serial(std::string_view serial) {
                                                                                            : "";
 }
 
+std::string normal_uuid(std::string_view text) {
+  std::string digits = lower(trim(text));
+  if (digits.starts_with("urn:uuid:")) digits.erase(0, 9);
+  if (digits.starts_with("{") && digits.ends_with("}"))
+    digits = digits.substr(1, digits.size() - 2);
+  std::erase(digits, '-');
+  if (digits.size() != 32 || !all_hex(digits)) return "";
+  for (const size_t dash : {8, 13, 18, 23}) digits.insert(dash, "-");
+  return digits;
+}
+
+std::string normal_mac(std::string_view text) {
+  std::string digits = lower(trim(text));
+  std::erase_if(digits, [](char c) { return c == ':' || c == '-' || c == '.'; });
+  const bool length = digits.size() == 12 || digits.size() == 16 || digits.size() == 40;
+  if (!length || !all_hex(digits)) return "";
+  for (size_t i = 2; i < digits.size(); i += 3) digits.insert(i, ":");
+  return digits;
+}
+
 std::string usable_uuid(std::string_view uuid) {
-  std::string out = lower(trim(uuid));
-  if (out.size() != 36 || one_character(out)) return "";
-  for (size_t i = 0; i < out.size(); ++i) {
-    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-    const bool hex = (out[i] >= '0' && out[i] <= '9') || (out[i] >= 'a' && out[i] <= 'f');
-    if (dash ? out[i] != '-' : !hex) return "";
-  }
+  std::string out = normal_uuid(uuid);
+  if (out.empty() || one_character(out)) return "";
   for (const std::string_view known : kPlaceholderUuids) {
     if (out == known || swapped(out) == known) return "";
   }
@@ -207,13 +228,8 @@ std::string usable_uuid(std::string_view uuid) {
 }
 
 std::string usable_mac(std::string_view mac) {
-  std::string out = lower(trim(mac));
-  if (out.size() != 17 || one_character(out)) return "";
-  for (size_t i = 0; i < out.size(); ++i) {
-    const bool hex = (out[i] >= '0' && out[i] <= '9') || (out[i] >= 'a' && out[i] <= 'f');
-    if (i % 3 == 2 ? out[i] != ':' : !hex) return "";
-  }
-  return out;
+  std::string out = normal_mac(mac);
+  return out.size() != 17 || one_character(out) ? "" : out;
 }
 
 const LikenessRow& compare(const Identity& a, const Identity& b, bool ignore_serial) {
@@ -227,6 +243,15 @@ Likeness compare_nodes(const Identity& a, const Identity& b, bool ignore_serial)
   return likeness_of(
       ignore_serial ? Match::kUnknown : match(usable_serial(a.serial), usable_serial(b.serial)), a,
       b);
+}
+
+bool confirms(const Identity& accepted, const Identity& seen) {
+  const std::string serial = usable_serial(accepted.serial), uuid = usable_uuid(accepted.uuid);
+  if (!serial.empty() && usable_serial(seen.serial) != serial) return false;
+  if (!uuid.empty() && match_uuids(uuid, usable_uuid(seen.uuid)) != Match::kEqual) return false;
+  if (!serial.empty() && !uuid.empty()) return true;
+  return usable_macs(accepted.macs).empty() ||
+         match_macs(accepted.macs, seen.macs) == Match::kEqual;
 }
 
 bool shared_serial(const Snapshot& snapshot, std::string_view serial) {

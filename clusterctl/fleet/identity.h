@@ -35,6 +35,10 @@ const std::vector<LikenessRow>& likeness_table();
 // The row for these four.
 const LikenessRow& likeness_row(Match serial, Match uuid, Match macs, Match host_key);
 
+// One spelling: "4c4c4544-0031-…" of a UUID in braces, as URN or without dashes; "00:25:b5:…" of an
+// address with other separators or none, of 6, 8 or 20 octets. "" when it is not one.
+std::string normal_uuid(std::string_view text);
+std::string normal_mac(std::string_view text);
 // "" for what is no evidence: empty, placeholders of vendors, all the same character. Else the
 // spelling to compare.
 std::string usable_serial(std::string_view serial);
@@ -47,6 +51,9 @@ const LikenessRow& compare(const Identity& a, const Identity& b, bool ignore_ser
 // Two nodes, or a node with a machine that reports itself. Host keys count only where no evidence
 // of hardware can be compared: machines made from one image have the same.
 Likeness compare_nodes(const Identity& a, const Identity& b, bool ignore_serial = false);
+// Everything that was accepted of a machine is seen again. Silence about a piece confirms nothing:
+// only the serial and the UUID together make the MAC addresses unnecessary.
+bool confirms(const Identity& accepted, const Identity& seen);
 // The serial of an enclosure, or of nothing: nodes that carry it are told apart by UUID or MAC
 // addresses, or more than two carry it.
 bool shared_serial(const Snapshot& snapshot, std::string_view serial);

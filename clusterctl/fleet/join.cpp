@@ -90,8 +90,7 @@ Requested read_wish(const Json& body, Problems& problems) {
 // By this the controller would speak to itself.
 bool is_loopback(const std::string& addr) {
   const std::string a = canonical_addr(addr);
-  return a.starts_with("127.") || a == "::1" || a == "localhost" || a.ends_with(".localhost") ||
-         a == "0.0.0.0" || a == "::" || a.starts_with("::ffff:127.");
+  return a.starts_with("127.") || a == "::1" || a == "localhost" || a.ends_with(".localhost");
 }
 
 // One announcement, worked off.

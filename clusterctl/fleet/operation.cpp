@@ -18,25 +18,42 @@ bool bump(Node& node, bool changed) {
   return changed;
 }
 
+// `node move`: the address alone is the operator's word on where the machine is. Among other fields
+// it is what was read before.
+bool says_only_where(const Json& patch) {
+  const auto spec = patch.find("spec");
+  return spec != patch.end() && spec->is_object() && spec->size() == 1 && spec->contains("addr");
+}
+
 }  // namespace
 
 Status check_unique(const Snapshot& snapshot, std::string_view name, const std::string& addr,
                     std::string_view except) {
   const std::string wanted = canonical_addr(addr);
+  // Commands take ids and names: one text must not mean two nodes.
+  if (const auto it = snapshot.nodes.find(std::string(name));
+      it != snapshot.nodes.end() && it->first != except) {
+    return fail(Code::kConflict, "name_taken",
+                fmt::format("{} is the id of node {}", name, it->second.name),
+                "choose another name");
+  }
   for (const auto& [id, other] : snapshot.nodes) {
     if (id == except) continue;
     if (same_name(other.name, name)) {
-      return fail(Code::kConflict, "name_taken",
-                  other.name == name
-                      ? fmt::format("a node named {} exists ({})", name, id)
-                      : fmt::format("{} is another spelling of node {} ({})", name, other.name, id),
-                  fmt::format("choose another name, or `clusterctl node rm {}` first", other.name));
+      return fail(
+          Code::kConflict, "name_taken",
+          other.name == name
+              ? fmt::format("a node named {} exists ({})", name, id)
+              : fmt::format("{} is another spelling of node {} ({})", name, other.name, id),
+          fmt::format("choose another name; `clusterctl node get {}` shows that node", other.name));
     }
     if (!wanted.empty() && canonical_addr(other.spec.addr) == wanted) {
       return fail(
           Code::kConflict, "addr_taken",
           fmt::format("{} is the address of node {}", addr, other.name),
-          fmt::format("choose another address, or `clusterctl node rm {}` first", other.name));
+          fmt::format("choose another address; when {0} has left it, `clusterctl node move {0} "
+                      "ADDRESS` first",
+                      other.name));
     }
   }
   return {};
@@ -80,8 +97,13 @@ Result<bool> patch_node(const Snapshot& snapshot, Node& node, const Json& body, 
       return fail(fine.error());
   }
   const std::string addr = node.spec.addr;
-  const bool changed = set_spec(node, std::move(patch->spec));
-  if (canonical_addr(addr) != canonical_addr(node.spec.addr)) note_move(node, addr, now);
+  bool changed = set_spec(node, std::move(patch->spec));
+  if (canonical_addr(addr) != canonical_addr(node.spec.addr)) {
+    note_move(node, addr, now);
+  } else if (node.status.elsewhere && says_only_where(body)) {
+    node.status.elsewhere.reset();
+    changed = bump(node, true);
+  }
   return changed;
 }
 

@@ -76,6 +76,20 @@ bool holds_nul(const Json& value) {
   return value.is_array() && std::any_of(value.begin(), value.end(), holds_nul);
 }
 
+// What an IP address is when it is not that of one machine; "" when it is.
+std::string_view no_single_machine(std::string_view addr) {
+  if (!is_ip(addr)) return "";
+  const std::string text = canonical_addr(addr);
+  std::array<unsigned char, 4> v4;
+  if (inet_pton(AF_INET, text.c_str(), v4.data()) != 1)
+    return text == "::"                               ? "no address (any)"
+           : text.starts_with("ff") && text[4] == ':' ? "a multicast address"
+                                                      : "";
+  if (v4[0] == 0) return "no address (any)";
+  if (text == "255.255.255.255") return "a broadcast address";
+  return v4[0] >= 224 && v4[0] < 240 ? "a multicast address" : "";
+}
+
 bool is_identifier(std::string_view text) {
   return !text.empty() && text.size() <= 128 && !is_digit(text[0]) &&
          std::all_of(text.begin(), text.end(), [](char c) { return is_alnum(c) || c == '_'; });
@@ -120,7 +134,11 @@ std::string canonical_addr(std::string_view addr) {
   std::array<unsigned char, 16> bytes;
   std::array<char, 64> text;
   if (is_ip(out) && inet_pton(AF_INET6, out.c_str(), bytes.data()) == 1) {
-    inet_ntop(AF_INET6, bytes.data(), text.data(), text.size());
+    // ::ffff:10.0.0.1 is 10.0.0.1, written for programs that only know IPv6.
+    constexpr std::array<unsigned char, 12> kMapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    const bool v4 = std::equal(kMapped.begin(), kMapped.end(), bytes.begin());
+    inet_ntop(v4 ? AF_INET : AF_INET6, bytes.data() + (v4 ? kMapped.size() : 0), text.data(),
+              text.size());
     return text.data();
   }
   return out;
@@ -155,6 +173,10 @@ Status check_word(std::string_view word, std::string_view what) {
 }
 
 Status check_addr(std::string_view addr, std::string_view what) {
+  if (const std::string_view kind = no_single_machine(addr); !kind.empty()) {
+    return bad("bad_addr", fmt::format("{} {} is {}", what, shown(addr), kind),
+               "the address of one machine, e.g. \"10.0.0.11\" or \"fd00::11\"");
+  }
   if (is_ip(addr) || is_host_name(addr)) return {};
   if (addr.empty()) {
     return bad("bad_addr", fmt::format("{} is missing", what), "an IP address or a host name");

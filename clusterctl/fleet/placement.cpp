@@ -12,6 +12,7 @@
 #include "fleet/placement_host.h"
 #include "fleet/placement_registry.h"
 #include "fleet/placement_vip.h"
+#include "fleet/recognize.h"
 #include "fleet/words.h"
 
 namespace clusterctl::fleet {
@@ -33,7 +34,7 @@ void may_be_used(const Placement& p, Findings& out) {
     if (const Condition* conflict = find_condition(c.node->status, condition::kIdentityConflict)) {
       out.refuse("identity_conflict", c,
                  fmt::format("{} has an identity conflict: {}", c.node->name, conflict->reason),
-                 "find out which machine answers at its address, then remove the other record");
+                 conflict_hint(*c.node));
     }
   }
 }
@@ -49,11 +50,10 @@ void worker_needs_manager(const Placement& p, Findings& out) {
                  "commission a manager first, or name one in the same request: "
                  "`clusterctl node commission NAME --host-group=service-master`");
     } else {
-      out.refuse(
-          "no_reachable_manager", c,
-          fmt::format("{} has to join through a manager, and none of them answers", c.node->name),
-          fmt::format("bring {} back, then `clusterctl node verify {}`", p.managers[0]->name,
-                      p.managers[0]->name));
+      const Problem why = no_manager_to_ask(
+          p.managers,
+          fmt::format("{} has to join through a manager, and none of them answers", c.node->name));
+      out.refuse(why.code, c, why.message, why.hint);
     }
   }
 }

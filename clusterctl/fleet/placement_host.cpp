@@ -13,7 +13,10 @@ constexpr const char* kVariable = "ucp_bootstrap_node_name";
 }  // namespace
 
 bool is_own_host(const OwnHost& own, const Node& node) {
-  if (own.addresses.count(canonical_addr(node.spec.addr))) return true;
+  const std::string addr = canonical_addr(node.spec.addr);
+  // What leads to this machine on any host; the rest of 127.0.0.0/8 may be a forwarded port or a
+  // machine inside this one, and shows itself by its machine id.
+  if (own.addresses.count(addr) || addr == "0.0.0.0" || addr == "::") return true;
   return !own.machine_id.empty() && node.status.hardware &&
          lower(node.status.hardware->machine_id) == lower(own.machine_id);
 }

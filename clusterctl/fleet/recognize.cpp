@@ -51,6 +51,11 @@ std::vector<const Node*> twins(const Snapshot& fleet, const Node& node) {
   return out;
 }
 
+// Another machine sits at this address.
+bool stranger_there(const Node& node) {
+  return node.status.elsewhere && same_addr(node.status.elsewhere->addr, node.spec.addr);
+}
+
 std::string conflict_reason(const Node& node, const std::vector<const Node*>& twins) {
   if (!twins.empty()) {
     std::vector<std::string> others;
@@ -59,17 +64,20 @@ std::string conflict_reason(const Node& node, const std::vector<const Node*>& tw
                        node.name, node.spec.addr, join(others, ", "));
   }
   const Elsewhere& e = *node.status.elsewhere;
-  if (same_addr(e.addr, node.spec.addr))
+  if (stranger_there(node))
     return fmt::format("another machine, {}, reports its address {}", shown(e.name), e.addr);
   return fmt::format(
-      "its identity was reported at {} as well, while it answers at {}: `clusterctl node move {} "
+      "its identity was reported at {}, and its address {} {}: `clusterctl node move {} "
       "ADDRESS` says which is right",
-      e.addr, node.spec.addr, node.name);
+      e.addr, node.spec.addr,
+      node.status.presence == Presence::kDisappeared ? "is silent" : "answers as well", node.name);
 }
 
 }  // namespace
 
 bool learn(Node& node, const Identity& seen) {
+  if (has_condition(node.status, condition::kHardwareReplaced))
+    return false;  // nobody said yes yet
   Identity known = node.status.identity.value_or(Identity{});
   // A placeholder is silence: a machine whose firmware forgot its serial is known by it still.
   if (!usable_serial(seen.serial).empty()) known.serial = seen.serial;
@@ -107,7 +115,9 @@ bool judge(Node& node, const LikenessRow& row, const Identity& seen, const std::
     case Likeness::kUnknown:
       break;
   }
-  const bool cleared = clear_condition(node, condition::kHardwareReplaced);
+  // A report that is silent about what differed says nothing about it.
+  const bool cleared = confirms(node.status.identity.value_or(Identity{}), seen) &&
+                       clear_condition(node, condition::kHardwareReplaced);
   return learn(node, seen) || cleared;
 }
 
@@ -119,7 +129,17 @@ void recognize_facts(Snapshot& fleet, const std::string& id, const std::string& 
   // What was accepted, not what was just recorded.
   const Identity known = node.status.identity.value_or(Identity{});
   const bool shared = serial_is_shared(fleet, known, seen);
-  if (judge(node, compare(known, seen, shared), seen, job, now)) changed.insert(id);
+  const LikenessRow& row = compare(known, seen, shared);
+  if (judge(node, row, seen, job, now)) changed.insert(id);
+  if (back_at_its_address(node, row.likeness)) changed.insert(id);
+}
+
+bool back_at_its_address(Node& node, Likeness likeness) {
+  const bool its_own = likeness == Likeness::kSame || likeness == Likeness::kReinstalled ||
+                       !has_evidence(known_identity(node));
+  if (!its_own || !stranger_there(node)) return false;
+  node.status.elsewhere.reset();
+  return true;
 }
 
 void settle_conflicts(Snapshot& fleet, const std::set<std::string>& ids, Time now,
@@ -179,6 +199,7 @@ Status confirm_hardware(Snapshot& fleet, const std::string& id, Time now,
                   fmt::format("its hardware was replaced: {}", look(node)), "", now);
   }
   clear_condition(node, condition::kHardwareReplaced);
+  if (stranger_there(node)) node.status.elsewhere.reset();  // it belongs here now
   changed.insert(id);
   return {};
 }
@@ -213,16 +234,55 @@ Status rename_node(Snapshot& fleet, const std::string& id, const std::string& na
   return {};
 }
 
+std::string conflict_hint(const Node& node) {
+  if (stranger_there(node)) {
+    return fmt::format(
+        "`clusterctl node check {0}` sees which machine is there; when it is its own, "
+        "`clusterctl node move {0} {1}` says so as well",
+        node.name, node.spec.addr);
+  }
+  if (const auto& other = node.status.elsewhere) {
+    return fmt::format(
+        "`clusterctl node move {0} {1}` or `clusterctl node move {0} {2}` says where "
+        "it is",
+        node.name, node.spec.addr, other->addr);
+  }
+  return fmt::format(
+      "remove or power off the one that does not belong here, then `clusterctl node check {}`",
+      node.name);
+}
+
+Problem no_manager_to_ask(const std::vector<const Node*>& managers, std::string silent) {
+  std::vector<std::string> doubtful;
+  const Node* first = nullptr;
+  for (const Node* node : managers) {
+    if (node->status.presence == Presence::kDisappeared ||
+        !has_condition(node->status, condition::kIdentityConflict))
+      continue;
+    if (!first) first = node;
+    doubtful.push_back(node->name);
+  }
+  if (first) {
+    return {"no_reachable_manager",
+            fmt::format("no run goes through a manager whose identity is in doubt "
+                        "(IdentityConflict: {}), and no other one answers",
+                        join(doubtful, ", ")),
+            conflict_hint(*first), ""};
+  }
+  return {"no_reachable_manager", std::move(silent),
+          managers.empty() ? "`clusterctl status` shows the members"
+                           : fmt::format("bring {0} back, then `clusterctl node verify {0}`",
+                                         managers.front()->name),
+          ""};
+}
+
 std::optional<Problem> identity_block(const Node& node, std::string_view kind, bool powered_off) {
   constexpr std::array<std::string_view, 3> kLooking{"check", "verify", "observe"};
   if (powered_off || std::find(kLooking.begin(), kLooking.end(), kind) != kLooking.end())
     return std::nullopt;
   if (const Condition* c = find_condition(node.status, condition::kIdentityConflict)) {
     return Problem{"identity_conflict", fmt::format("{}: {}", node.name, c->reason),
-                   fmt::format("remove or power off the one that does not belong here, then "
-                               "`clusterctl node check {}`",
-                               node.name),
-                   node.name};
+                   conflict_hint(node), node.name};
   }
   const Condition* c = find_condition(node.status, condition::kHardwareReplaced);
   if (!c || kind == "decommission") return std::nullopt;

@@ -36,7 +36,7 @@ struct Recognized {
   std::string message;  // one line
 };
 
-// A label as every comparison uses it: lower case, no spaces around it.
+// A label as every comparison uses it: lower case, no spaces around it, no dot at its end.
 std::string normal_label(std::string_view label);
 
 // `new_id` is asked when a node has to be made. Changed nodes are noted in `changed` (ids).
@@ -57,6 +57,9 @@ bool judge(Node& node, const LikenessRow& row, const Identity& seen, const std::
            Time now);
 // What is new fills in; what was accepted stays where the report is silent.
 bool learn(Node& node, const Identity& seen);
+// The node's machine is seen where it is expected: whoever reported that address is not there any
+// more. `likeness`: of the machine that is there. True: it has changed.
+bool back_at_its_address(Node& node, Likeness likeness);
 bool serial_is_shared(const Snapshot& fleet, const Identity& a, const Identity& b);
 
 // After the facts of `node` (hardware, host key) were recorded: compares with what was accepted.
@@ -77,6 +80,11 @@ void note_move(Node& node, const std::string& from, Time now);
 Status rename_node(Snapshot& fleet, const std::string& id, const std::string& name,
                    std::set<std::string>& changed);
 
+// What ends the IdentityConflict of `node`.
+std::string conflict_hint(const Node& node);
+// None of `managers` can be worked through: they do not answer (`silent` says what for), or they
+// are in conflict.
+Problem no_manager_to_ask(const std::vector<const Node*>& managers, std::string silent);
 // Why work of this kind must not touch the node, as a problem with a way out; nullopt: it may.
 // Looking (check, verify, observe) is how such a state ends; `powered_off` work goes to survivors.
 std::optional<Problem> identity_block(const Node& node, std::string_view kind, bool powered_off);

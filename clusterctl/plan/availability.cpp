@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "fleet/recognize.h"
 #include "fleet/words.h"
 #include "plan/context.h"
 
@@ -93,12 +94,7 @@ class SetAvailability {
     if (!through_itself && !context_.peer({})) {
       problems_.add(
           Code::kConflict,
-          Problem{"no_reachable_manager", "no manager answers through which it could be done",
-                  managers.empty()
-                      ? "`clusterctl status` shows the members"
-                      : fmt::format("bring {0} back, then `clusterctl node verify {0}`",
-                                    managers[0]->name),
-                  ""});
+          fleet::no_manager_to_ask(managers, "no manager answers through which it could be done"));
     }
     if (to_ == Availability::kDrain) check_workers();
     if (to_ == Availability::kDrain && !context_.others_take_work(ids_of(targets_))) {

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "fleet/conditions.h"
 #include "fleet/lifecycle.h"
+#include "fleet/recognize.h"
 #include "fleet/words.h"
 #include "plan/context.h"
 
@@ -138,13 +139,10 @@ void Decommission::check_managers() {
   if (!peer_ && !staying_.empty()) {
     problems_.add(
         Code::kConflict,
-        Problem{
-            "no_reachable_manager",
+        fleet::no_manager_to_ask(
+            staying_,
             fmt::format("{} {} to be removed from the cluster through a manager, and none answers",
-                        some_names(targets_), targets_.size() == 1 ? "has" : "have"),
-            fmt::format("bring {} back, then `clusterctl node verify {}`", staying_[0]->name,
-                        staying_[0]->name),
-            ""});
+                        some_names(targets_), targets_.size() == 1 ? "has" : "have")));
   }
 }
 

@@ -285,6 +285,12 @@ class Differ {
   }
 
   void unique_names() {
+    for (const auto& [id, node] : out_.after.nodes) {
+      const auto it = out_.after.nodes.find(node.name);
+      if (it == out_.after.nodes.end() || it->first == id) continue;
+      problem(Code::kConflict, "name_taken", node.name,
+              fmt::format("is the id of node {}", it->second.name), "choose another name");
+    }
     std::map<std::string, std::vector<const Node*>> by_label;
     for (const auto& [id, node] : out_.after.nodes)
       by_label[node.name.substr(0, node.name.find('.'))].push_back(&node);

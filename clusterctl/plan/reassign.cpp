@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "fleet/lifecycle.h"
 #include "fleet/patterns.h"
+#include "fleet/recognize.h"
 #include "fleet/words.h"
 #include "plan/candidates.h"
 #include "plan/context.h"
@@ -231,14 +232,10 @@ bool Reassign::check_way() {
                      targets_[0] == context_.managers()[0];
   if (peer_ || alone) return true;
   const NodeList others = context_.managers(ids_of(targets_));
-  problems_.add(Code::kConflict,
-                Problem{"no_reachable_manager",
-                        "no manager outside the request answers through which it could be done",
-                        others.empty() ? "take the nodes in several requests"
-                                       : fmt::format("bring {0} back, then `clusterctl node verify "
-                                                     "{0}`",
-                                                     others[0]->name),
-                        ""});
+  Problem why = fleet::no_manager_to_ask(
+      others, "no manager outside the request answers through which it could be done");
+  if (others.empty()) why.hint = "take the nodes in several requests";
+  problems_.add(Code::kConflict, std::move(why));
   return true;
 }
 

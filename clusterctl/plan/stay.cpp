@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "base/time.h"
 #include "fleet/lifecycle.h"
+#include "fleet/recognize.h"
 #include "fleet/words.h"
 
 namespace clusterctl::plan {
@@ -84,13 +85,8 @@ void check_way(const Context& context, const NodeList& targets, fleet::Problems&
   const bool through_itself =
       managers.size() == 1 && targets.size() == 1 && targets[0] == managers[0];
   if (through_itself || context.peer({})) return;
-  problems.add(
-      Code::kConflict,
-      Problem{"no_reachable_manager", "no manager answers through which it could be done",
-              managers.empty() ? "`clusterctl status` shows the members"
-                               : fmt::format("bring {0} back, then `clusterctl node verify {0}`",
-                                             managers[0]->name),
-              ""});
+  problems.add(Code::kConflict, fleet::no_manager_to_ask(
+                                    managers, "no manager answers through which it could be done"));
 }
 
 Leaving::Leaving(const Context& context, const NodeList& targets)

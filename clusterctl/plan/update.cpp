@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "fleet/lifecycle.h"
+#include "fleet/recognize.h"
 #include "fleet/words.h"
 #include "plan/context.h"
 
@@ -137,13 +138,7 @@ void Update::check_managers() {
   const NodeList all = context_.managers();
   const bool alone = all.size() == 1 && targets_.size() == 1 && targets_[0] == all[0];
   if (alone || context_.peer({})) return;
-  problems_.add(
-      Code::kConflict,
-      Problem{"no_reachable_manager", "no manager answers",
-              all.empty()
-                  ? "`clusterctl status` shows the members"
-                  : fmt::format("bring {0} back, then `clusterctl node verify {0}`", all[0]->name),
-              ""});
+  problems_.add(Code::kConflict, fleet::no_manager_to_ask(all, "no manager answers"));
 }
 
 void Update::cut_batches() {

@@ -55,6 +55,9 @@ def test_a_discovered_machine_becomes_a_node(daemon):
     ({"name": "x", "addr": "192.0.2.9", "serial": "{{ 7*7 }}"}, "bad_evidence"),
     ({"name": "x", "addr": "192.0.2.9", "serial": "S" * 500}, "bad_evidence"),
     ({"name": "x", "addr": "192.0.2.9", "serial": 5}, None),
+    ({"name": "x", "addr": "192.0.2.9", "uuid": "zzz"}, "bad_evidence"),
+    ({"name": "x", "addr": "192.0.2.9", "macs": ["xx"]}, "bad_evidence"),
+    ({"name": "x", "addr": "224.0.0.1"}, "bad_addr"),
     ({"name": "x", "addr": "192.0.2.9", "colour": "red"}, "unknown_key"),
 ])
 def test_hostile_machines_are_refused_with_one_line_and_nothing_is_recorded(daemon, bad, code):
@@ -157,6 +160,62 @@ def test_placeholders_make_no_conflict(daemon):
         daemon.add(name, "service-worker")
     daemon.wait(daemon.submit("check", nodes=["a", "b"])["id"], "succeeded")
     assert conditions(daemon, "a") == conditions(daemon, "b") == {}
+
+
+def test_a_conflict_with_a_stranger_has_ways_out(daemon):
+    daemon.add("w1", "service-master")
+    daemon.commission("w1")
+    addr = daemon.node("w1")["spec"]["addr"]
+    evil = machine("evil", addr, "EVIL")
+
+    def conflict():
+        assert event(daemon, "discovered", evil).ok()["nodes"][0]["finding"] == "conflict"
+        assert "IdentityConflict" in conditions(daemon, "w1")
+
+    for kind in ("check", "verify"):
+        conflict()
+        daemon.wait(daemon.submit(kind, nodes=["w1"])["id"], "succeeded")
+        assert conditions(daemon, "w1") == {}, kind
+    conflict()
+    refused = daemon.cli("node", "update", "w1", "--allow-outage")
+    assert refused.returncode == 65 and "node move w1 " + addr in refused.stderr, refused.stderr
+    assert daemon.cli("node", "move", "w1", addr).returncode == 0 and conditions(daemon, "w1") == {}
+    conflict()
+    event(daemon, "disappeared", evil).ok()
+    assert conditions(daemon, "w1") == {} and daemon.node("w1")["status"]["presence"] == "Discovered"
+    assert event(daemon, "disappeared", evil).ok()["nodes"][0]["finding"] == "ignored"
+    assert daemon.node("w1")["status"]["presence"] == "Discovered"
+
+
+def test_silence_does_not_confirm_other_hardware(daemon):
+    hardware = {"serial": "FCH1", "uuid": UUID, "macs": ["00:25:b5:00:00:01"]}
+    daemon.double.orders(hardware={"w1": hardware})
+    daemon.add("w1", "service-master")
+    daemon.commission("w1")
+    addr = daemon.node("w1")["spec"]["addr"]
+    assert event(daemon, "discovered", machine("w1", addr, "FCH2")).ok()["nodes"][0]["finding"] == "replaced"
+    assert event(daemon, "discovered", machine("w1", addr)).ok()["nodes"][0]["finding"] == "replaced"
+    daemon.double.orders(hardware={"w1": dict(hardware, serial="To be filled by O.E.M.")})
+    daemon.wait(daemon.submit("check", nodes=["w1"])["id"], "succeeded")
+    assert "HardwareReplaced" in conditions(daemon, "w1")
+    daemon.send("POST", "/v1/jobs", {"kind": "update", "nodes": ["w1"], "allow_outage": True}).problem(409, "hardware_replaced")
+    daemon.double.orders(hardware={"w1": hardware})
+    daemon.wait(daemon.submit("check", nodes=["w1"])["id"], "succeeded")
+    assert conditions(daemon, "w1") == {}
+
+
+def test_names_and_addresses_that_mean_somebody_else(daemon):
+    daemon.add("n1", "service-master", addr="::ffff:127.0.0.1")
+    own = daemon.send("POST", "/v1/jobs", {"kind": "commission", "nodes": ["n1"], "dry_run": True}).problem(422)
+    assert own["code"] == "own_host", own
+    node = daemon.node("n1")
+    daemon.send("POST", "/v1/nodes", {"name": node["id"], "spec": {"addr": "192.0.2.50"}}).problem(409, "name_taken")
+    for addr in ("0.0.0.0", "::", "224.0.0.1", "255.255.255.255"):
+        daemon.send("POST", "/v1/nodes", {"name": "x", "spec": {"addr": addr}}).problem(400, "bad_addr")
+    assert event(daemon, "discovered", machine("QQ.", "192.0.2.51", "Q1")).ok()["nodes"][0]["node"] == "qq"
+    assert daemon.cli("node", "rename", "qq", "Q7.").returncode == 0 and daemon.node("q7")["spec"]["addr"] == "192.0.2.51"
+    taken = daemon.cli("node", "move", "q7", "::ffff:127.0.0.1")
+    assert taken.returncode == 65 and "node rm" not in taken.stderr and "node move n1" in taken.stderr, taken.stderr
 
 
 def test_rename(daemon):

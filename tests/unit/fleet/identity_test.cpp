@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "fakes/fleet_builder.h"
+#include "fleet/evidence.h"
 
 namespace clusterctl::fleet {
 namespace {
@@ -121,6 +122,49 @@ struct Case {
 const std::string kUuidA = "4c4c4544-0031-3010-8052-b4c04f4e3132";
 const std::string kUuidB = "4c4c4544-0031-3010-8052-b4c04f4e3133";
 const std::string kMacA = "00:25:b5:00:00:1a", kMacB = "00:25:b5:00:00:2b";
+
+TEST(Identity, OneSpellingOfEveryPieceOrARefusal) {
+  const std::string uuid = "4c4c4544-0031-3010-8052-b4c04f4e3132", mac = "00:25:b5:00:00:01";
+  for (const char* text :
+       {"4C4C4544-0031-3010-8052-B4C04F4E3132", "{4c4c4544-0031-3010-8052-b4c04f4e3132}",
+        "4c4c4544003130108052b4c04f4e3132", " urn:uuid:4c4c4544-0031-3010-8052-b4c04f4e3132 "}) {
+    EXPECT_EQ(normal_uuid(text), uuid) << text;
+    EXPECT_EQ(usable_uuid(text), uuid) << text;
+  }
+  for (const char* text : {"00:25:B5:00:00:01", "00-25-B5-00-00-01", "0025.b500.0001",
+                           "0025b5000001", " 00:25:b5:00:00:01\n"}) {
+    EXPECT_EQ(normal_mac(text), mac) << text;
+    EXPECT_EQ(usable_mac(text), mac) << text;
+  }
+
+  struct Row {
+    Json machine;
+    std::string piece;  // that is named in the refusal; empty: taken
+  };
+  const std::vector<Row> rows{
+      {{{"macs", {"00-25-B5-00-00-01", "0025.b500.0001", ""}}}, ""},
+      {{{"macs", {"80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:0a:5e:11"}}}, ""},
+      {{{"uuid", "Not Settable"}, {"serial", "To be filled by O.E.M."}}, ""},
+      {{{"uuid", ""}}, ""},
+      {{{"macs", {"xx"}}}, "nodes[0].macs[0] \"xx\""},
+      {{{"macs", {"00:25:b5:00:00:01", "00:25:b5"}}}, "nodes[0].macs[1] \"00:25:b5\""},
+      {{{"uuid", "zzz"}}, "nodes[0].uuid \"zzz\""},
+      {{{"uuid", "4c4c4544"}}, "nodes[0].uuid \"4c4c4544\""},
+      {{{"serial", "{{ 7*7 }}"}}, "nodes[0].serial \"{{ 7*7 }}\""},
+  };
+  for (const Row& row : rows) {
+    Problems problems;
+    const Identity read = parse_evidence(row.machine, "nodes[0]", problems);
+    EXPECT_EQ(problems.empty(), row.piece.empty()) << row.machine.dump();
+    if (row.piece.empty()) continue;
+    const auto refusal = problems.refuse("nothing is recorded").value();
+    EXPECT_NE((refusal.message + refusal.line()).find(row.piece), std::string::npos)
+        << refusal.line();
+  }
+  Problems none;
+  EXPECT_EQ(parse_evidence({{"macs", {"0025.b500.0001"}}}, "x", none).macs,
+            std::vector<std::string>{mac});
+}
 
 TEST(Identity, WhatHappensToMachines) {
   const std::vector<Case> cases{

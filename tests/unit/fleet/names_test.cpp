@@ -62,6 +62,25 @@ TEST(Names, TwoSpellingsAreOneNode) {
 }
 
 // Machines that report no serial are not the same machine.
+TEST(Names, ANameIsNobodysId) {
+  FleetBuilder fleet;
+  const std::string id = fleet.add("n1").id;
+  const auto refused = check_unique(fleet.snapshot(), id, "", "");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason, "name_taken");
+  EXPECT_NE(refused.error().message.find("n1"), std::string::npos);
+}
+
+TEST(Names, NoRefusalSuggestsToForgetTheOtherNode) {
+  FleetBuilder fleet;
+  fleet.add("n1").spec.addr = "10.0.0.1";
+  for (const auto& refused : {check_unique(fleet.snapshot(), "n1", "", ""),
+                              check_unique(fleet.snapshot(), "n2", "10.0.0.1", "")}) {
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().hint.find("node rm"), std::string::npos) << refused.error().hint;
+  }
+}
+
 TEST(Names, EmptyAttributesAreNoDuplicates) {
   FleetBuilder fleet;
   fleet.add("v1").status.hardware = Hardware{};

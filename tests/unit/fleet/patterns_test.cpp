@@ -60,6 +60,18 @@ TEST(Patterns, OneSpellingPerAddress) {
   EXPECT_EQ(canonical_addr("10.0.0.1"), "10.0.0.1");
 }
 
+TEST(Patterns, AnAddressIsThatOfOneMachine) {
+  for (const char* bad :
+       {"0.0.0.0", "0.1.2.3", "::", "0:0::0", "255.255.255.255", "224.0.0.1", "239.255.255.255",
+        "ff02::1", "FF0E::1", "::ffff:0.0.0.0", "::ffff:224.0.0.1"})
+    EXPECT_FALSE(check_addr(bad)) << bad;
+  for (const char* good : {"127.0.0.1", "127.9.9.9", "::1", "223.255.255.254", "240.0.0.1",
+                           "fd00::11", "fe80::1", "ff::1", "::ffff:10.0.0.1", "ff.example.com"})
+    EXPECT_TRUE(check_addr(good)) << good;
+  EXPECT_EQ(canonical_addr("::ffff:127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(canonical_addr("::FFFF:7f00:1"), "127.0.0.1");
+}
+
 TEST(Patterns, SshSettings) {
   for (const char* good : {"", "root", "svc_ansible", "j.doe", "_x"})
     EXPECT_TRUE(check_ssh_user(good)) << good;

@@ -5,6 +5,7 @@
 
 #include "fakes/fleet_builder.h"
 #include "fleet/operation.h"
+#include "fleet/patterns.h"
 
 namespace clusterctl::fleet {
 namespace {
@@ -24,6 +25,14 @@ class Recognize : public testing::Test {
   }
   Recognized see(const std::string& name, const std::string& addr, const std::string& serial) {
     return see(name, addr, Identity{serial, "", "", {}});
+  }
+  Recognized see_later(int when, const std::string& name, const std::string& addr,
+                       const std::string& serial) {
+    const auto found = discovered(
+        fleet_.snapshot(), {name, addr, {serial, "", "", {}}},
+        [this] { return "made" + std::to_string(++made_); }, at(when), changed_);
+    settle();
+    return found;
   }
   Recognized lose(const std::string& name, const std::string& addr, const std::string& serial) {
     const auto found =
@@ -172,6 +181,202 @@ TEST_F(Recognize, AReplacedBladeThatOnlyAMonitorReportedIsConfirmedToo) {
   ASSERT_TRUE(confirm_hardware(fleet_.snapshot(), fleet_.node("w1").id, at(40), changed_));
   EXPECT_EQ(see("w1", "10.0.1.1", "SB2").finding, Finding::kKnown);
   EXPECT_FALSE(has("w1", "HardwareReplaced"));
+}
+
+TEST_F(Recognize, SilenceConfirmsNoOtherHardware) {
+  struct Row {
+    const char* what;
+    Identity silent;
+  };
+  const std::vector<Row> rows{
+      {"nothing", {}},
+      {"a placeholder", {"To be filled by O.E.M.", kUuid, "k1", {kMac}}},
+      {"no serial", {"", kUuid, "k1", {kMac}}},
+      {"network cards alone", {"", "", "k1", {kMac}}},
+      {"the host key alone", {"", "", "k1", {}}},
+      {"the serial without the UUID", {"SA1", "", "k1", {}}},
+  };
+  for (const Row& row : rows) {
+    const std::string name = std::string("w") + std::to_string(&row - rows.data());
+    fleet_.worker(name);
+    const std::string tail = std::to_string(&row - rows.data());
+    const auto own = [&](Identity i) {  // machines of one test are different machines
+      if (!i.serial.empty() && i.serial[0] == 'S') i.serial += tail;
+      if (!i.uuid.empty()) i.uuid.back() = tail[0];
+      for (std::string& mac : i.macs) mac.back() = tail[0];
+      return i;
+    };
+    facts(name, own({"SA1", kUuid, "k1", {kMac}}));
+    facts(name, own({"SB2", kUuid, "k1", {kMac}}));
+    ASSERT_TRUE(has(name, "HardwareReplaced")) << row.what;
+    facts(name, own(row.silent));
+    EXPECT_TRUE(has(name, "HardwareReplaced")) << row.what << ", by facts";
+    see(name, fleet_.node(name).spec.addr, own(row.silent));
+    EXPECT_TRUE(has(name, "HardwareReplaced")) << row.what << ", by a monitor";
+    EXPECT_EQ(*fleet_.node(name).status.identity, own({"SA1", kUuid, "k1", {kMac}}));
+    facts(name, own({"SA1", kUuid, "k1", {kMac}}));
+    EXPECT_FALSE(has(name, "HardwareReplaced")) << row.what << ", the accepted one is back";
+  }
+}
+
+TEST_F(Recognize, LookingEndsTheConflictWithAStrangerAtItsAddress) {
+  Node& w1 = fleet_.worker("w1");
+  facts("w1", {"SA1", kUuid, "k1", {kMac}});
+  const std::string addr = w1.spec.addr;
+  const auto evil = [&] {
+    ASSERT_EQ(see("evil", addr, "EVIL").finding, Finding::kConflict);
+    ASSERT_TRUE(has("w1", "IdentityConflict"));
+  };
+  evil();
+  EXPECT_NE(conflict_hint(w1).find("node check w1"), std::string::npos);
+  facts("w1", {"SA1", kUuid, "k1", {kMac}});
+  EXPECT_FALSE(has("w1", "IdentityConflict")) << "its own machine was seen there";
+
+  evil();
+  facts("w1", {"SA1", kUuid, "k2", {kMac}});
+  EXPECT_FALSE(has("w1", "IdentityConflict")) << "installed anew it is its own machine, too";
+
+  evil();
+  ASSERT_TRUE(patch_node(fleet_.snapshot(), w1, {{"spec", {{"addr", addr}}}}, at(40)));
+  settle();
+  EXPECT_FALSE(has("w1", "IdentityConflict")) << "the operator said so";
+
+  evil();
+  ASSERT_TRUE(patch_node(fleet_.snapshot(), w1,
+                         {{"spec", {{"addr", addr}, {"labels", {{"a", "b"}}}}}}, at(40)));
+  settle();
+  EXPECT_TRUE(has("w1", "IdentityConflict")) << "what was read before says nothing";
+  see("w1", addr, "");
+  EXPECT_TRUE(has("w1", "IdentityConflict")) << "silence is no evidence";
+
+  EXPECT_EQ(lose("evil", addr, "EVIL").finding, Finding::kKnown);
+  EXPECT_FALSE(has("w1", "IdentityConflict")) << "the other machine is gone";
+  EXPECT_NE(w1.status.presence, Presence::kDisappeared);
+
+  evil();
+  facts("w1", {"EVIL", kOtherUuid, "k1", {kOtherMac}});
+  EXPECT_TRUE(has("w1", "IdentityConflict")) << "it is the other one that is there";
+  ASSERT_TRUE(confirm_hardware(fleet_.snapshot(), w1.id, at(40), changed_));
+  settle();
+  EXPECT_FALSE(has("w1", "IdentityConflict")) << "and that is right";
+}
+
+TEST_F(Recognize, LookingDoesNotEndAConflictWithAnotherAddress) {
+  Node& w1 = fleet_.worker("w1");
+  facts("w1", {"SA1", kUuid, "k1", {kMac}});
+  see("w1", "10.0.9.9", "SA1");
+  facts("w1", {"SA1", kUuid, "k1", {kMac}});
+  EXPECT_TRUE(has("w1", "IdentityConflict")) << "both are there";
+  EXPECT_NE(conflict_hint(w1).find("node move w1 10.0.9.9"), std::string::npos);
+  ASSERT_TRUE(patch_node(fleet_.snapshot(), w1, {{"spec", {{"addr", w1.spec.addr}}}}, at(40)));
+  settle();
+  EXPECT_FALSE(has("w1", "IdentityConflict")) << "its own address was the right one";
+}
+
+TEST_F(Recognize, AStrangerThatGoesTakesNobodyAlong) {
+  struct Row {
+    const char *name, *addr, *serial;
+    bool gone;
+  };
+  const std::vector<Row> rows{
+      {"stranger", "10.0.1.1", "SX9", false},  // the address
+      {"web", "10.0.7.7", "SX9", false},       // the name
+      {"web", "", "SX9", false},
+      {"web", "10.0.1.1", "SX9", true},  // both: the node on other hardware
+      {"web", "10.0.1.1", "", true},     // nothing else is said
+      {"other", "10.0.1.1", "SA1", true},
+  };
+  for (const Row& row : rows) {
+    fleet_ = FleetBuilder();
+    see("web", "10.0.1.1", "SA1");
+    lose(row.name, row.addr, row.serial);
+    EXPECT_EQ(fleet_.node("web").status.presence == Presence::kDisappeared, row.gone)
+        << row.name << " " << row.addr << " " << row.serial;
+  }
+}
+
+TEST_F(Recognize, NoMachineIsOverlookedBecauseOfItsName) {
+  struct Row {
+    std::string first, second;
+    Identity identity;
+    std::string name;
+  };
+  const std::string longest(63, 'n');
+  const std::vector<Row> rows{
+      {"k.example.com", "k", {"K2", "", "", {}}, "k-k2"},
+      {"k", "k.example.com", {"K2", "", "", {}}, "k-k2.example.com"},
+      {"k.example.com", "k.example.com", {"K2", "", "", {}}, "k-k2.example.com"},
+      {"k", "k", {"A/B 7", "", "", {}}, "k-a-b-7"},
+      {longest, longest, {"L2", "", "", {}}, std::string(60, 'n') + "-l2"},
+      {"k", "k", {"K1", kOtherUuid, "", {kOtherMac}}, "k-k1"},
+      {"k", "k", {"", kOtherUuid, "", {}}, "k-4c4c4544-0031-3010-8052-b4c04f4e"},
+  };
+  for (const Row& row : rows) {
+    fleet_ = FleetBuilder();
+    see(row.first, "10.0.1.1", Identity{"K1", kUuid, "", {kMac}});
+    const auto second = see(row.second, "10.0.1.2", row.identity);
+    ASSERT_EQ(second.finding, Finding::kNew) << row.second << ": " << second.message;
+    const std::string name = fleet_.snapshot().nodes.at(second.node).name;
+    EXPECT_EQ(name, row.name);
+    EXPECT_TRUE(check_name(name)) << name;
+    const auto again = see(row.second, "10.0.1.2", row.identity);
+    EXPECT_EQ(again.node, second.node);
+    EXPECT_EQ(again.message.find("rename"), std::string::npos) << "that name is not free";
+  }
+}
+
+TEST_F(Recognize, MachinesThatChangedPlacesMoveAllAtOnce) {
+  for (const int count : {2, 3}) {
+    fleet_ = FleetBuilder();
+    const auto serial = [](int i) { return "SW" + std::to_string(i); };
+    const auto name = [](int i) { return "s" + std::to_string(i); };
+    const auto addr = [&](int i) { return "10.0.1." + std::to_string(i % count + 1); };
+    for (int i = 0; i < count; ++i) see_later(10, name(i), addr(i), serial(i));
+    for (int i = 0; i < count; ++i) {
+      EXPECT_EQ(see_later(11, name(i), addr(i + 1), serial(i)).finding,
+                i + 1 < count ? Finding::kConflict : Finding::kMoved);
+    }
+    for (int i = 0; i < count; ++i) {
+      EXPECT_EQ(fleet_.node(name(i)).spec.addr, addr(i + 1));
+      EXPECT_FALSE(has(name(i), "IdentityConflict")) << name(i);
+      EXPECT_EQ(fleet_.node(name(i)).status.presence, Presence::kDiscovered);
+    }
+  }
+}
+
+TEST_F(Recognize, WhoWasSeenAtHomeSinceHasNotChangedPlaces) {
+  see_later(10, "s1", "10.0.1.1", "SW1");
+  see_later(10, "s2", "10.0.1.2", "SW2");
+  see_later(11, "s1", "10.0.1.2", "SW1");
+  see_later(12, "s1", "10.0.1.1", "SW1");
+  EXPECT_EQ(see_later(13, "s2", "10.0.1.1", "SW2").finding, Finding::kConflict);
+  EXPECT_EQ(fleet_.node("s1").spec.addr, "10.0.1.1");
+  EXPECT_EQ(see_later(14, "s1", "10.0.1.2", "SW1").finding, Finding::kMoved);
+  EXPECT_EQ(fleet_.node("s1").spec.addr, "10.0.1.2");
+  EXPECT_EQ(fleet_.node("s2").spec.addr, "10.0.1.1");
+}
+
+TEST_F(Recognize, AConflictSaysTruthfullyWhoAnswers) {
+  see("s1", "10.0.1.1", "SW1");
+  see("s2", "10.0.1.2", "SW2");
+  see("s1", "10.0.1.2", "SW1");
+  EXPECT_NE(reason("s1", "IdentityConflict").find("10.0.1.1 answers as well"), std::string::npos);
+  lose("s1", "10.0.1.1", "SW1");
+  EXPECT_NE(reason("s1", "IdentityConflict").find("10.0.1.1 is silent"), std::string::npos)
+      << reason("s1", "IdentityConflict");
+}
+
+TEST_F(Recognize, ManagersInConflictAreNotSaidToBeSilent) {
+  Node& m1 = fleet_.worker("m1");
+  Node& m2 = fleet_.worker("m2");
+  const auto silent = no_manager_to_ask({&m1, &m2}, "nobody answers");
+  EXPECT_EQ(silent.message, "nobody answers");
+  EXPECT_NE(silent.hint.find("bring m1 back"), std::string::npos);
+  set_condition(m2, condition::kIdentityConflict, "x", "", at(1));
+  m2.status.elsewhere = Elsewhere{m2.spec.addr, "evil", at(1)};
+  const auto doubtful = no_manager_to_ask({&m1, &m2}, "nobody answers");
+  EXPECT_NE(doubtful.message.find("IdentityConflict: m2"), std::string::npos) << doubtful.message;
+  EXPECT_EQ(doubtful.hint, conflict_hint(m2));
 }
 
 TEST_F(Recognize, AnImageSetAnewIsTheSameMachineThatHasToBeVerified) {
