@@ -39,7 +39,7 @@ Result<Page> read_page_by_id(const Request& request, int64_t fallback, int64_t m
   if (!page || page->after.empty()) return page;
   const bool id = page->after.size() == kIdLength &&
                   std::all_of(page->after.begin(), page->after.end(), [](unsigned char c) {
-                    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z');
+                    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
                   });
   if (!id) return bad_cursor(page->after);
   return page;

@@ -105,7 +105,7 @@ def test_connections_and_followers_are_counted(daemon):
     idle.connect()
     follower = daemon.connection()
     follower.request("GET", "/v1/events?follow=true")
-    follower.getresponse()
+    stream = follower.getresponse()
     tcp = daemon.connection("tcp")
     tcp.connect()
 
@@ -115,9 +115,8 @@ def test_connections_and_followers_are_counted(daemon):
 
     wait_for(counted, "one idle connection, this one, and one follower")
     assert metrics(daemon)("clusterctl_http_followers_max") >= 100
-    for one in (idle, follower, tcp):
-        one.sock.close() if one.sock else one.close()
-    follower.close()
+    for one in (idle, stream, follower, tcp):
+        one.close()
     wait_for(lambda: metrics(daemon)("clusterctl_http_connections", listener="unix") == 1 and metrics(daemon)("clusterctl_http_connections", listener="tcp") == 0, "them to be gone")
 
 

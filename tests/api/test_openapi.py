@@ -117,7 +117,7 @@ def tour_of_work(daemon):
     assert daemon.node("w2")["status"]["maintenance"]
     daemon.get("/v1/managers?limit=1").ok()
     daemon.get("/v1/services?limit=1").ok()
-    daemon.send("POST", "/v1/jobs", {"kind": "update", "nodes": ["w3", "w4"], "max_unavailable": 1, "dry_run": True}).ok()
+    daemon.send("POST", "/v1/jobs", {"kind": "update", "nodes": ["w3", "w4"], "max_unavailable": 2, "dry_run": True}).ok()
     machine = {"name": "w4", "addr": "192.0.2.201", "serial": daemon.node("w4")["status"]["identity"]["serial"]}
     daemon.send("POST", "/v1/monitor/event", {"name": "discovered", "nodes": [machine]}).ok()
     assert daemon.node("w4")["status"]["elsewhere"]
@@ -199,5 +199,5 @@ def test_bad_pages_are_400(daemon, path, query):
 
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/plans", "/v1/revisions", "/v1/services", "/v1/notifications", "/v1/events"])
 def test_a_cursor_that_is_no_place_is_400(daemon, path):
-    for after in ("x", "-1", "%0a", "01ABC"):
+    for after in ("x", "-1", "%0a", "01abc", "01M8QEH3C21NQB8Y78CPZW12FA"):
         daemon.get("%s?after=%s" % (path, after)).problem(400)
