@@ -134,7 +134,7 @@ def tour_of_work(daemon):
 def tour_of_plans(daemon):
     nothing = {"changes": {"nodes": []}}
     assert "id" not in daemon.send("POST", "/v1/plans", nothing).ok(200)
-    document = {"changes": {"nodes": [{"name": "m1", "spec": {"labels": {"rack": "r7"}}}], "globals": {"mtu": 9000}}}
+    document = {"changes": {"nodes": [{"name": "m1", "spec": {"labels": {"rack": "r7"}}}], "globals": {"mtu": 9000}}, "work": False}
     daemon.send("PATCH", "/v1/globals", {"vars": {"some_token": "one"}}).ok()
     daemon.send("POST", "/v1/plans", {"changes": {"globals": {"some_token": "another"}}}).ok(201)
     for key in ("records", "records", "more"):
@@ -176,7 +176,7 @@ def test_every_answer_is_as_described_and_everything_described_exists(stopped):
     secret = stopped.directory / "secret"
     secret.write_text("correct-horse-battery-staple\n")
     secret.chmod(0o600)
-    stopped.config["notifications"] = [{"name": "hook", "url": receiver.url, "secret_file": str(secret), "events": ["job.ended"]}]
+    stopped.config["notifications"] = [{"name": name, "url": receiver.url, "secret_file": str(secret), "events": ["job.ended"]} for name in ("hook", "other")]
     daemon = stopped.start()
     faults = []
     contract = Contract(daemon.get("/openapi.json").json)
@@ -184,6 +184,7 @@ def test_every_answer_is_as_described_and_everything_described_exists(stopped):
     for tour in (tour_of_the_cluster, tour_of_nodes, tour_of_jobs, tour_of_work, tour_of_plans, tour_of_ways_in):
         tour(daemon)
     wait_for(lambda: daemon.get("/v1/notifications").ok()["receivers"][0]["delivered"], "a notification")
+    assert daemon.get("/v1/notifications?limit=1").ok()["next"] == "hook"
     receiver.end()
     assert sorted(set(faults)) == []
     assert sorted(contract.answers_never_seen()) == []
