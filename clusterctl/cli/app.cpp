@@ -4,11 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 
 #include "base/strings.h"
 #include "cli/command.h"
+#include "cli/complete.h"
 #include "cli/session.h"
 #include "cli/text.h"
+#include "cli/version_check.h"
 #include "client/server_trust.h"
 
 namespace clusterctl::cli {
@@ -17,22 +20,28 @@ namespace {
 constexpr int kHelpColumn = 34;
 
 struct Globals {
-  std::string server, token_file, ca_file, ca_fingerprint, output = "table";
+  Connection given;
+  std::string context, output = "table";
+  std::optional<int64_t> request_timeout;
   bool json = false, quiet = false, no_color = false;
 };
 
 void global_options(Options& o, Globals& g) {
-  o.value("--server", "ADDRESS", g.server,
-          "daemon: unix:PATH or https://HOST:PORT; several separated by commas, the first that "
-          "answers is used "
-          "(CLUSTERCTL_SERVER)");
-  o.value("--token-file", "FILE", g.token_file,
+  o.list("--server", "ADDRESS", g.given.servers,
+         "daemon: unix:PATH or https://HOST:PORT; several, also separated by commas, are tried in "
+         "this order (CLUSTERCTL_SERVER)",
+         true);
+  o.value("--context", "NAME", g.context,
+          "daemon by its name in clusterctl context ls (CLUSTERCTL_CONTEXT)");
+  o.value("--token-file", "FILE", g.given.token_file,
           "file with the token for a TCP server (CLUSTERCTL_TOKEN_FILE)");
-  o.value("--ca-fingerprint", "SHA256", g.ca_fingerprint,
+  o.value("--ca-fingerprint", "SHA256", g.given.ca_fingerprint,
           "authority that an https server must have: cluster info on the controller shows it "
           "(CLUSTERCTL_CA_FINGERPRINT)");
-  o.value("--ca-file", "FILE", g.ca_file,
+  o.value("--ca-file", "FILE", g.given.ca_file,
           "authorities for https servers instead of the system's (CLUSTERCTL_CA_FILE)");
+  o.number("--request-timeout", "SECONDS", g.request_timeout,
+           "how long to wait for an answer; default 60 (CLUSTERCTL_REQUEST_TIMEOUT)");
   o.value("-o,--output", "FORMAT", g.output, "table, wide, json, yaml or name").choices = {
       "table", "wide", "json", "yaml", "name"};
   o.flag("-j,--json", g.json, "the same as -o json");
@@ -243,35 +252,48 @@ class Parser {
   Error error_;
 };
 
-std::string from_env(const Dependencies& d, const char* name, const std::string& given) {
-  if (!given.empty()) return given;
-  const auto it = d.env.find(name);
-  return it == d.env.end() ? "" : it->second;
+Result<std::chrono::milliseconds> request_timeout(const Dependencies& d, const Globals& g) {
+  const auto it = d.env.find("CLUSTERCTL_REQUEST_TIMEOUT");
+  int64_t seconds = 60;
+  if (g.request_timeout) {
+    seconds = *g.request_timeout;
+  } else if (it != d.env.end() && !it->second.empty()) {
+    const std::string& text = it->second;
+    const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (ec != std::errc() || end != text.data() + text.size()) seconds = 0;
+  }
+  if (seconds >= 1 && seconds <= 3600) return std::chrono::seconds(seconds);
+  return fail(Code::kInvalid, "usage", "the request timeout must be 1 to 3600 seconds",
+              "--request-timeout, CLUSTERCTL_REQUEST_TIMEOUT");
 }
 
-Result<std::unique_ptr<client::RestClient>> connect(const Dependencies& d, const Globals& g) {
+// The caller's flags, environment and context.
+Result<client::Settings> settings_of(const Dependencies& d, const Globals& g) {
   client::Settings settings;
   settings.user_agent = "clusterctl/" + d.version;
-  auto endpoints = client::parse_endpoints(from_env(d, "CLUSTERCTL_SERVER", g.server));
+  auto limit = request_timeout(d, g);
+  if (!limit) return fail(limit.error());
+  settings.request_timeout = *limit;
+  const auto to = choose(d.env, g.given, g.context);
+  if (!to) return fail(to.error());
+  auto endpoints = client::parse_endpoints(join(to->servers, ","));
   if (!endpoints) return fail(endpoints.error());
   settings.endpoints = std::move(*endpoints);
-  const std::string token_file = from_env(d, "CLUSTERCTL_TOKEN_FILE", g.token_file);
-  if (!token_file.empty()) {
-    auto token = client::read_token(token_file);
+  if (!to->token_file.empty()) {
+    auto token = client::read_token(to->token_file);
     if (!token) return fail(token.error());
     settings.token = std::move(*token);
   }
-  const std::string pin = from_env(d, "CLUSTERCTL_CA_FINGERPRINT", g.ca_fingerprint);
-  if (!pin.empty()) {
-    auto parsed = client::parse_fingerprint(pin);
-    if (!parsed) return fail(parsed.error());
-    settings.ca_pin = std::move(*parsed);
+  if (!to->ca_fingerprint.empty()) {
+    auto pin = client::parse_fingerprint(to->ca_fingerprint);
+    if (!pin) return fail(pin.error());
+    settings.ca_pin = std::move(*pin);
   }
-  settings.ca_file = from_env(d, "CLUSTERCTL_CA_FILE", g.ca_file);
+  settings.ca_file = to->ca_file;
   if (!settings.ca_file.empty()) {
     if (auto ok = client::check_ca_file(settings.ca_file); !ok) return fail(ok.error());
   }
-  return d.connect(std::move(settings));
+  return settings;
 }
 
 Format format_of(const Globals& g) {
@@ -283,12 +305,22 @@ Format format_of(const Globals& g) {
 
 Result<int> run_command(Command& command, const Dependencies& d, const Globals& g, const Tree& tree,
                         bool color, size_t& requested) {
-  auto rest = command.needs_server ? connect(d, g) : d.connect({});
-  if (!rest) return fail(rest.error());
-  Session session{d.terminal, **rest, d.timer, tree, d.version, format_of(g), g.quiet, color};
+  auto settings =
+      command.needs_server ? settings_of(d, g) : Result<client::Settings>(client::Settings{});
+  if (!settings) return fail(settings.error());
+  const auto rest = d.connect(*settings);
+  Session session{d.terminal, *rest, d.timer, tree, d.version, format_of(g), g.quiet, color};
   session.connect = d.connect;
+  session.given = g.given;
+  session.contexts_path = contexts_path(d.env);
+  session.another = [&] { return d.connect(*settings); };
   auto code = command.run(session);
   requested = session.requested_nodes;
+  if (!code) {
+    Error error = code.error();
+    if (command.needs_server) explain_version(*rest, d.version, error);
+    return fail(std::move(error));
+  }
   return code;
 }
 
@@ -297,6 +329,13 @@ Result<int> run_command(Command& command, const Dependencies& d, const Globals& 
 int run(const std::vector<std::string>& args, const Dependencies& d) {
   Tree tree = make_tree();
   Globals globals;
+  if (!args.empty() && args[0] == kCompleteCommand) {
+    Options everywhere;
+    global_options(everywhere, globals);
+    const CompleteWith with{tree, everywhere.all(), [&] { return settings_of(d, globals); },
+                            d.connect, contexts_path(d.env)};
+    return complete({args.begin() + 1, args.end()}, with, d.terminal);
+  }
   Parser parser(tree, globals);
   std::string help;
   const auto parsed = parser.parse(args, help);

@@ -282,7 +282,7 @@ class RevisionLs final : public Command {
       table.add({text(r, "revision"), short_time(field(r, "time")), text(r, "by"),
                  std::to_string(n), std::to_string(field(r, "globals").size()), text(r, "what")});
     }
-    if (!session.names_only()) session.terminal.out(table.render());
+    if (!session.names_only()) session.terminal.out(session.rendered(table));
     return kExitOk;
   }
 

@@ -76,7 +76,7 @@ class ManagerLs final : public Command {
         table.add({text(m, "name"), text(m, "status"), text(m, "availability"), part(m, "etcd"),
                    field(m, "holds_vip") == true ? "holder" : "", text(m, "lifecycle")});
       }
-      session.terminal.out(table.render());
+      session.terminal.out(session.rendered(table));
       session.note(seen_line(*answer));
     }
     return kExitOk;

@@ -113,7 +113,7 @@ class ClusterToken final : public Command {
                  field(t, "expires").is_null() ? "never" : short_time(field(t, "expires")),
                  short_time(field(t, "created")), text(t, "by")});
     }
-    if (!session.names_only()) session.terminal.out(table.render());
+    if (!session.names_only()) session.terminal.out(session.rendered(table));
     return kExitOk;
   }
 

@@ -51,7 +51,7 @@ class ClusterUpdate final : public Command {
     Table table({"NAME", "ACCEPT-POLICY", "MAX-UNAVAILABLE", "DRIFT-POLICY"});
     table.add({text(*cluster, "name"), text(*cluster, "accept_policy"),
                text(*cluster, "max_unavailable"), text(*cluster, "drift_policy")});
-    if (!session.names_only()) session.terminal.out(table.render());
+    if (!session.names_only()) session.terminal.out(session.rendered(table));
     if (plan_) session.next("nothing was done; the same without --plan does it");
     return kExitOk;
   }

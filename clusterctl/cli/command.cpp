@@ -65,26 +65,26 @@ void Options::number(std::string names, std::string placeholder, std::optional<i
        }});
 }
 
-void Options::list(std::string names, std::string placeholder, std::vector<std::string>& target,
-                   std::string help, bool commas) {
-  add({std::move(names),
-       std::move(placeholder),
-       std::move(help),
-       {},
-       false,
-       true,
-       [&target, commas](const std::vector<std::string>& given) -> Status {
-         for (const std::string& g : given) {
-           if (!commas) {
-             target.push_back(g);
-             continue;
-           }
-           for (const std::string& part : split(g, ',', true)) {
-             if (!trim(part).empty()) target.push_back(trim(part));
-           }
-         }
-         return {};
-       }});
+OptionSpec& Options::list(std::string names, std::string placeholder,
+                          std::vector<std::string>& target, std::string help, bool commas) {
+  return add({std::move(names),
+              std::move(placeholder),
+              std::move(help),
+              {},
+              false,
+              true,
+              [&target, commas](const std::vector<std::string>& given) -> Status {
+                for (const std::string& g : given) {
+                  if (!commas) {
+                    target.push_back(g);
+                    continue;
+                  }
+                  for (const std::string& part : split(g, ',', true)) {
+                    if (!trim(part).empty()) target.push_back(trim(part));
+                  }
+                }
+                return {};
+              }});
 }
 
 OptionSpec& Options::argument(std::string name, std::string& target, std::string help,
@@ -96,9 +96,9 @@ OptionSpec& Options::argument(std::string name, std::string& target, std::string
 
 OptionSpec& Options::arguments(std::string name, std::vector<std::string>& target, std::string help,
                                bool required) {
-  list(name, name, target, std::move(help));
-  specs_.back().required = required;
-  return specs_.back();
+  OptionSpec& spec = list(name, name, target, std::move(help));
+  spec.required = required;
+  return spec;
 }
 
 Tree make_tree() {
@@ -112,6 +112,7 @@ Tree make_tree() {
   tree.commands.push_back(make_plan());
   tree.commands.push_back(make_apply());
   tree.nouns.push_back(manager_noun());
+  tree.nouns.push_back(context_noun());
   tree.commands.push_back(make_status());
   tree.commands.push_back(make_events());
   tree.commands.push_back(make_version());

@@ -23,6 +23,7 @@ struct OptionSpec {
   bool required = false;
   bool many = false;
   std::function<Status(const std::vector<std::string>&)> set;  // gets what was given, never empty
+  std::vector<std::string> suggestions{};  // what completion offers besides; others may be given
   bool positional() const { return names.find('-') == std::string::npos; }
 };
 
@@ -35,8 +36,8 @@ class Options {
   void number(std::string names, std::string placeholder, std::optional<int64_t>& target,
               std::string help);
   // Given several times; with `commas` also "a,b".
-  void list(std::string names, std::string placeholder, std::vector<std::string>& target,
-            std::string help, bool commas = false);
+  OptionSpec& list(std::string names, std::string placeholder, std::vector<std::string>& target,
+                   std::string help, bool commas = false);
   OptionSpec& argument(std::string name, std::string& target, std::string help,
                        bool required = true);
   OptionSpec& arguments(std::string name, std::vector<std::string>& target, std::string help,
@@ -97,5 +98,6 @@ CommandPtr make_status();
 CommandPtr make_version();
 CommandPtr make_events();
 CommandPtr make_completion();
+Noun context_noun();
 
 }  // namespace clusterctl::cli

@@ -3,10 +3,12 @@
 #include "base/strings.h"
 #include "cli/attach.h"
 #include "cli/command.h"
+#include "cli/filters.h"
 #include "cli/job_control.h"
 #include "cli/job_view.h"
 #include "cli/session.h"
 #include "cli/text.h"
+#include "cli/watch.h"
 #include "client/sse_reader.h"
 
 namespace clusterctl::cli {
@@ -30,6 +32,23 @@ std::string standing_still(const Json& job) {
   return error.empty() ? waiting_line(job) : error;
 }
 
+const std::vector<std::string> kJobStates{"queued", "running",   "paused",     "succeeded",
+                                          "failed", "cancelled", "interrupted"};
+const std::vector<std::string> kJobKinds{
+    "activate", "check",  "commission", "decommission",      "demote",           "drain",
+    "observe",  "pause",  "promote",    "maintenance-enter", "maintenance-exit", "reboot",
+    "replace",  "update", "verify"};
+constexpr int64_t kUsualJobs = 100;
+constexpr int64_t kMostJobs = 1000000;  // more than any daemon keeps
+
+const std::vector<Filter>& job_filters() {
+  static const std::vector<Filter> all{{"state", "state", kJobStates},
+                                       {"kind", "kind", kJobKinds},
+                                       {"node", "node", {}},
+                                       {"by", "", {}, {"initiator"}}};
+  return all;
+}
+
 class JobLs final : public Command {
  public:
   JobLs() : Command("ls", "List jobs, the newest first") {
@@ -39,46 +58,63 @@ class JobLs final : public Command {
         "KIND,\n"
         "STATE (queued, running, paused, succeeded, failed, cancelled, interrupted), NODES, "
         "STARTED, TOOK,\n"
-        "and ERROR with the one line that says why, or for what it waits.";
+        "and ERROR with the one line that says why, or for what it waits.\n"
+        "Filters: state, kind, node, by (who asked, as job inspect says it); all that are given "
+        "must hold.\n"
+        "Example: clusterctl job ls --filter state=failed --filter node=n4";
   }
   void options(Options& o) override {
-    o.value("--state", "STATE", state_, "only jobs in this state").choices = {
-        "queued", "running", "paused", "succeeded", "failed", "cancelled", "interrupted"};
-    o.value("--kind", "KIND", kind_, "only jobs of this kind").choices = {
-        "commission", "decommission", "check", "verify",  "observe", "drain",
-        "activate",   "update",       "pause", "promote", "demote",  "replace"};
-    o.value("--node", "NODE", node_, "only jobs with this node");
-    o.number("--limit", "N", limit_, "at most so many");
+    o.list("--filter", "KEY=VALUE", filters_,
+           "only jobs for which this holds; several are combined")
+        .suggestions = filter_words(job_filters());
+    o.value("--state", "STATE", state_, "the same as --filter state=STATE").choices = kJobStates;
+    o.value("--kind", "KIND", kind_, "the same as --filter kind=KIND").choices = kJobKinds;
+    o.value("--node", "NODE", node_, "the same as --filter node=NODE");
+    o.number("--limit", "N", limit_, "at most so many; default 100");
+    o.flag("-w,--watch", watch_, "show the list again when it has changed, until Ctrl-C");
   }
   Result<int> run(Session& session) override {
-    Query query;
-    if (!state_.empty()) query.emplace_back("state", state_);
-    if (!kind_.empty()) query.emplace_back("kind", kind_);
-    if (!node_.empty()) query.emplace_back("node", node_);
-    auto answer = session.get_some("/v1/jobs", query, "jobs", limit_);
-    if (!answer) return fail(answer.error());
-    const Json& jobs = field(*answer, "jobs");
-    if (session.structured()) {
-      session.data(jobs);
-      return kExitOk;
+    std::vector<std::string> given = filters_;
+    for (const auto& [key, value] :
+         {std::pair{"state=", state_}, {"kind=", kind_}, {"node=", node_}}) {
+      if (!value.empty()) given.push_back(key + value);
     }
-    Table table({"ID", "KIND", "STATE", "NODES", "STARTED", "TOOK", "ERROR"});
-    for (const Json& job : jobs) {
-      if (session.names_only()) {
-        session.line(text(job, "id"));
-        continue;
-      }
-      table.add({text(job, "id"), text(job, "kind"), text(job, "state"), nodes_of(job),
-                 short_time(field(job, "started")),
-                 duration(field(job, "started"), field(job, "ended")), standing_still(job)});
-    }
-    if (!session.names_only()) session.terminal.out(table.render());
+    const auto filters = Filters::parse(job_filters(), given);
+    if (!filters) return fail(filters.error());
+    const auto look = [&] { return shown(session, *filters); };
+    if (watch_) return watch(session, look);
+    auto out = look();
+    if (!out) return fail(out.error());
+    session.terminal.out(*out);
     return kExitOk;
   }
 
  private:
+  Result<std::string> shown(Session& session, const Filters& filters) {
+    // What is compared here has to be searched for among all that are kept.
+    auto answer =
+        session.get_some("/v1/jobs", filters.query(), "jobs", filters.here() ? kMostJobs : limit_);
+    if (!answer) return fail(answer.error());
+    Json jobs = filters.of(field(*answer, "jobs"));
+    const auto most = static_cast<size_t>(limit_.value_or(kUsualJobs));
+    if (filters.here() && jobs.size() > most)
+      jobs.erase(jobs.begin() + static_cast<std::ptrdiff_t>(most), jobs.end());
+    if (session.structured()) return session.document(jobs);
+    std::string ids;
+    Table table({"ID", "KIND", "STATE", "NODES", "STARTED", "TOOK", "ERROR"});
+    for (const Json& job : jobs) {
+      ids += text(job, "id") + "\n";
+      table.add({text(job, "id"), text(job, "kind"), text(job, "state"), nodes_of(job),
+                 short_time(field(job, "started")),
+                 duration(field(job, "started"), field(job, "ended")), standing_still(job)});
+    }
+    return session.names_only() ? ids : session.rendered(table);
+  }
+
+  std::vector<std::string> filters_;
   std::string state_, kind_, node_;
   std::optional<int64_t> limit_;
+  bool watch_ = false;
 };
 
 class JobInspect final : public Command {

@@ -47,7 +47,7 @@ Result<int> list_join_tokens(Session& session) {
                fmt::format("{}/{}", text(t, "used"), text(t, "uses")),
                short_time(field(t, "expires")), short_time(field(t, "created")), text(t, "by")});
   }
-  if (!session.names_only()) session.terminal.out(table.render());
+  if (!session.names_only()) session.terminal.out(session.rendered(table));
   return kExitOk;
 }
 

@@ -33,7 +33,7 @@ class NodeHistory final : public Command {
     for (const Json& e : entries)
       table.add({short_time(field(e, "time")), text(e, "message"), text(e, "by"), text(e, "job"),
                  text(e, "reason")});
-    session.terminal.out(table.render());
+    session.terminal.out(session.rendered(table));
     return kExitOk;
   }
 

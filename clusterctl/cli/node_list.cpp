@@ -3,65 +3,31 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "cli/filters.h"
 #include "cli/node_commands.h"
 #include "cli/node_row.h"
 #include "cli/session.h"
 #include "cli/text.h"
+#include "cli/watch.h"
 
 namespace clusterctl::cli {
 namespace {
 
-struct Filter {
-  std::string_view key;            // as typed
-  std::string_view query;          // the daemon's parameter; empty: compared here
-  std::vector<std::string> words;  // allowed values; empty: any
-};
-const std::vector<Filter>& filters() {
+const std::vector<Filter>& node_filters() {
+  static const std::vector<std::string> presence{"Unknown", "Discovered", "Disappeared"};
   static const std::vector<Filter> all{
       {"status",
        "lifecycle",
        {"Unallocated", "Provisioning", "Allocated", "Maintenance", "Cancelled", "Decommissioned"}},
-      {"state", "presence", {"Unknown", "Discovered", "Disappeared"}},
-      {"presence", "presence", {"Unknown", "Discovered", "Disappeared"}},
+      {"state", "presence", presence},
+      {"presence", "presence", presence},
       {"group", "host_group", {}},
       {"capability", "capability", {}},
-      {"role", "", {"manager", "worker"}},
-      {"availability", "", {"active", "pause", "drain"}},
-      {"name", "", {}}};
+      {"role", "", {"manager", "worker"}, {"role"}},
+      {"availability", "", {"active", "pause", "drain"}, {"spec", "availability"}},
+      {"acceptance", "", {"pending", "accepted", "rejected"}, {"spec", "acceptance"}},
+      {"name", "", {}, {"name"}}};
   return all;
-}
-
-Result<std::pair<const Filter*, std::string>> parse_filter(const std::string& given) {
-  const size_t equals = given.find('=');
-  std::vector<std::string> keys;
-  for (const Filter& f : filters()) keys.emplace_back(f.key);
-  const std::string key = given.substr(0, equals);
-  const auto it = std::find_if(filters().begin(), filters().end(),
-                               [&](const Filter& f) { return f.key == key; });
-  if (equals == std::string::npos || it == filters().end()) {
-    const std::string near = nearest(key, keys);
-    return fail(
-        Code::kInvalid, "usage",
-        fmt::format("--filter {}: expected one of {}=…", one_line(given), join(keys, "=…, ")),
-        near.empty() || near == key ? "" : fmt::format("did you mean {}?", near));
-  }
-  const std::string value = given.substr(equals + 1);
-  if (it->words.empty()) return std::pair{&*it, value};
-  for (const std::string& word : it->words) {
-    if (lower(word) == lower(value)) return std::pair{&*it, word};
-  }
-  return fail(
-      Code::kInvalid, "usage",
-      fmt::format("--filter {}: {} is one of {}", one_line(given), it->key, join(it->words, ", ")));
-}
-
-bool matches(const Json& node, const std::vector<std::pair<const Filter*, std::string>>& here) {
-  return std::all_of(here.begin(), here.end(), [&](const auto& f) {
-    const std::string& value = f.second;
-    if (f.first->key == "role") return text(node, "role") == value;
-    if (f.first->key == "name") return text(node, "name") == value;
-    return text(field(field(node, "spec"), "availability")) == value;
-  });
 }
 
 class NodeLs final : public Command {
@@ -82,52 +48,50 @@ class NodeLs final : public Command {
         "  HEALTH        by the last verification: healthy, or what is wrong\n"
         "  with -o wide  PRESENCE, ENGINE (docker's version), SERVICES with versions, LABELS\n"
         "An arrow shows what is applied and what is wanted: worker→master.\n"
-        "Filters: status, presence (state), group, capability, role, availability, name.\n"
+        "Filters: status, presence (state), group, capability, role, availability, acceptance, "
+        "name; all that are\n"
+        "given must hold. A terminal's width cuts the widest columns: -o wide shows them whole.\n"
         "Example: clusterctl node ls --filter status=Allocated -l rack=r3";
   }
 
   void options(Options& o) override {
     o.list("--filter", "KEY=VALUE", filters_,
-           "only nodes for which this holds; several are combined");
+           "only nodes for which this holds; several are combined")
+        .suggestions = filter_words(node_filters());
     o.value("-l,--selector", "SELECTOR", selector_, "only nodes with these labels: k=v,k2!=v2");
+    o.flag("-w,--watch", watch_, "show the list again when it has changed, until Ctrl-C");
   }
 
   Result<int> run(Session& session) override {
-    Query query;
-    std::vector<std::pair<const Filter*, std::string>> here;
-    for (const std::string& given : filters_) {
-      auto f = parse_filter(given);
-      if (!f) return fail(f.error());
-      if (f->first->query.empty()) {
-        here.push_back(*f);
-      } else {
-        query.emplace_back(f->first->query, f->second);
-      }
+    auto filters = Filters::parse(node_filters(), filters_);
+    if (!filters) return fail(filters.error());
+    const auto look = [&] { return shown(session, *filters); };
+    if (watch_) return watch(session, look);
+    auto out = look();
+    if (!out) return fail(out.error());
+    session.terminal.out(*out);
+    if (none_at_all_) {
+      session.next("clusterctl node add NAME --addr ADDRESS, or clusterctl inventory import FILE");
     }
-    if (!selector_.empty()) query.emplace_back("selector", selector_);
-    auto all = session.get_all("/v1/nodes", query, "nodes");
-    if (!all) return fail(all.error());
-    Json nodes = Json::array();
-    for (const Json& node : *all) {
-      if (matches(node, here)) nodes.push_back(node);
-    }
-    std::sort(nodes.begin(), nodes.end(),
-              [](const Json& a, const Json& b) { return text(a, "name") < text(b, "name"); });
-    show(session, nodes);
     return kExitOk;
   }
 
  private:
-  void show(Session& session, const Json& nodes) {
-    if (session.structured()) return session.data(nodes);
-    if (session.names_only()) {
-      for (const Json& node : nodes) session.line(text(node, "name"));
-      return;
-    }
-    session.terminal.out(table(nodes, session.format == Format::kWide).render());
-    if (nodes.empty() && filters_.empty() && selector_.empty()) {
-      session.next("clusterctl node add NAME --addr ADDRESS, or clusterctl inventory import FILE");
-    }
+  Result<std::string> shown(Session& session, const Filters& filters) {
+    Query query = filters.query();
+    if (!selector_.empty()) query.emplace_back("selector", selector_);
+    auto all = session.get_all("/v1/nodes", query, "nodes");
+    if (!all) return fail(all.error());
+    Json nodes = filters.of(*all);
+    std::sort(nodes.begin(), nodes.end(),
+              [](const Json& a, const Json& b) { return text(a, "name") < text(b, "name"); });
+    none_at_all_ = nodes.empty() && filters_.empty() && selector_.empty();
+    if (session.structured()) return session.document(nodes);
+    if (!session.names_only())
+      return session.rendered(table(nodes, session.format == Format::kWide));
+    std::string out;
+    for (const Json& node : nodes) out += text(node, "name") + "\n";
+    return out;
   }
 
   static Table table(const Json& nodes, bool wide) {
@@ -164,6 +128,7 @@ class NodeLs final : public Command {
 
   std::vector<std::string> filters_;
   std::string selector_;
+  bool watch_ = false, none_at_all_ = false;
 };
 
 }  // namespace

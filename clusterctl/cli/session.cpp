@@ -94,7 +94,16 @@ void Session::next(std::string_view text) {
 }
 
 void Session::data(const Json& value) {
-  terminal.out(format == Format::kYaml ? inventory::to_yaml(value) : dump_json(value, 2) + "\n");
+  terminal.out(document(value));
+}
+
+std::string Session::document(const Json& value) const {
+  if (format == Format::kYaml) return (compact ? "---\n" : "") + inventory::to_yaml(value);
+  return (compact ? dump_json(value) : dump_json(value, 2)) + "\n";
+}
+
+std::string Session::rendered(const Table& table) const {
+  return table.render(format == Format::kWide ? 0 : terminal.table_width());
 }
 
 void Session::warnings(const Json& answer) {

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "cli/command.h"
+#include "cli/context_file.h"
 #include "cli/terminal.h"
 #include "client/curl_client.h"
 #include "client/rest_client.h"
@@ -22,6 +23,7 @@
 namespace clusterctl::cli {
 
 enum class Format { kTable, kWide, kJson, kYaml, kName };
+class Table;
 using Query = std::vector<std::pair<std::string, std::string>>;
 
 struct Session {
@@ -36,6 +38,11 @@ struct Session {
   size_t requested_nodes = 0;  // of a refused request, for "3 of 12 nodes refused"
   // For commands that choose for themselves whom they talk to (needs_server is false).
   std::function<std::unique_ptr<client::RestClient>(client::Settings)> connect = nullptr;
+  bool compact = false;      // JSON documents on one line each, for those who read many
+  Connection given{};        // as flags said it
+  fs::path contexts_path{};  // file of the caller's contexts; empty: it has no home
+  // A second way to the same daemon, for asking while `rest` follows a stream.
+  std::function<std::unique_ptr<client::RestClient>()> another{};
 
   bool structured() const { return format == Format::kJson || format == Format::kYaml; }
   bool names_only() const { return quiet || format == Format::kName; }
@@ -55,7 +62,10 @@ struct Session {
   void note(std::string_view text);  // on standard error; nothing when quiet
   // A hint what to do next: on standard output when a person reads it there, else nowhere.
   void next(std::string_view text);
-  void data(const Json& value);       // as JSON or YAML
+  void data(const Json& value);                   // as JSON or YAML
+  std::string document(const Json& value) const;  // the same as text
+  // As wide as the terminal, or as it needs: without a terminal, and with -o wide.
+  std::string rendered(const Table& table) const;
   void warnings(const Json& answer);  // those an answer carries, as notes
 };
 

@@ -4,6 +4,8 @@
 #include "cli/command.h"
 #include "cli/session.h"
 #include "cli/text.h"
+#include "cli/version_check.h"
+#include "cli/watch.h"
 
 namespace clusterctl::cli {
 namespace {
@@ -28,11 +30,11 @@ std::string vip_line(const Json& vip) {
   return out + " held by several: " + join(holders, ", ") + "\n";
 }
 
-std::string jobs_table(std::string_view title, const Json& jobs) {
+std::string jobs_table(const Session& session, std::string_view title, const Json& jobs) {
   Table table({"ID", "STATE", "TITLE", "ERROR"});
   for (const Json& job : jobs)
     table.add({text(job, "id"), text(job, "state"), text(job, "title"), text(job, "error")});
-  return table.empty() ? "" : fmt::format("\n{}:\n{}", title, table.render());
+  return table.empty() ? "" : fmt::format("\n{}:\n{}", title, session.rendered(table));
 }
 
 class StatusCommand final : public Command {
@@ -45,13 +47,23 @@ class StatusCommand final : public Command {
         "MEMBERS, REACHABLE: of each service that needs a majority, by the last observation.\n"
         "TOLERATES: so many more members may fail before the service stops.";
   }
+  void options(Options& o) override {
+    o.flag("-w,--watch", watch_, "show it again when something has changed, until Ctrl-C");
+  }
   Result<int> run(Session& session) override {
+    const auto look = [&] { return shown(session); };
+    if (watch_) return watch(session, look);
+    auto out = look();
+    if (!out) return fail(out.error());
+    session.terminal.out(*out);
+    return kExitOk;
+  }
+
+ private:
+  static Result<std::string> shown(Session& session) {
     auto answer = session.get("/v1/status");
     if (!answer) return fail(answer.error());
-    if (session.structured()) {
-      session.data(*answer);
-      return kExitOk;
-    }
+    if (session.structured()) return session.document(*answer);
     std::string out = node_counts(field(*answer, "nodes")) + vip_line(field(*answer, "vip"));
     Table services({"SERVICE", "MEMBERS", "REACHABLE", "TOLERATES", "LEADER"});
     const Json& all = field(*answer, "services");
@@ -61,9 +73,9 @@ class StatusCommand final : public Command {
                       text(s, "leader")});
       }
     }
-    if (!services.empty()) out += "\n" + services.render();
-    out += jobs_table("Running jobs", field(*answer, "running_jobs"));
-    out += jobs_table("Failed jobs", field(*answer, "failed_jobs"));
+    if (!services.empty()) out += "\n" + session.rendered(services);
+    out += jobs_table(session, "Running jobs", field(*answer, "running_jobs"));
+    out += jobs_table(session, "Failed jobs", field(*answer, "failed_jobs"));
     std::string problems;
     for (const Json& p : field(*answer, "problems")) {
       const std::string node = text(p, "node");
@@ -72,9 +84,10 @@ class StatusCommand final : public Command {
         problems += "      hint: " + hint + "\n";
     }
     if (!problems.empty()) out += "\nProblems:\n" + problems;
-    session.terminal.out(out);
-    return kExitOk;
+    return out;
   }
+
+  bool watch_ = false;
 };
 
 class VersionCommand final : public Command {
@@ -104,9 +117,6 @@ class VersionCommand final : public Command {
     }
     return kExitOk;
   }
-
- private:
-  static constexpr int64_t kApi = 1;
 };
 
 }  // namespace

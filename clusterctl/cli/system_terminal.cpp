@@ -29,7 +29,13 @@ class SystemTerminal final : public Terminal {
     return isatty(STDOUT_FILENO) != 0 && term && std::string_view(term) != "dumb";
   }
   bool can_ask() const override { return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0; }
-  int width() const override { return size().ws_col > 0 ? size().ws_col : 80; }
+  int width() const override {
+    if (const int asked = asked_columns(); asked > 0) return asked;
+    return size().ws_col > 0 ? size().ws_col : 80;
+  }
+  int table_width() const override {
+    return asked_columns() > 0 || isatty(STDOUT_FILENO) != 0 ? width() : 0;
+  }
   int height() const override { return size().ws_row > 0 ? size().ws_row : 24; }
 
   bool confirm(std::string_view question) override {
@@ -64,6 +70,13 @@ class SystemTerminal final : public Terminal {
   }
 
  private:
+  // COLUMNS in the environment was put there on purpose: shells keep theirs to themselves.
+  static int asked_columns() {
+    const char* text = std::getenv("COLUMNS");
+    const long columns = text ? std::strtol(text, nullptr, 10) : 0;
+    return columns > 0 && columns <= 10000 ? static_cast<int>(columns) : 0;
+  }
+
   static winsize size() {
     winsize w{};
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) != 0) w = {};

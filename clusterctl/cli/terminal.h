@@ -21,6 +21,8 @@ class Terminal {
   virtual bool can_ask() const = 0;
   virtual int width() const = 0;
   virtual int height() const = 0;
+  // Columns that a table may take; 0: as many as it needs, because no terminal shows it.
+  virtual int table_width() const { return can_redraw() ? width() : 0; }
   // Asks on standard error; only a clear yes is true.
   virtual bool confirm(std::string_view question) = 0;
   // While watching, Ctrl-C does not end the program but makes interrupted() true.

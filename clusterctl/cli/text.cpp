@@ -115,18 +115,45 @@ void Table::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::render() const {
+std::vector<int> Table::fitted(int limit) const {
   std::vector<int> widths;
   for (const std::string& h : headers_) widths.push_back(display_width(h));
   for (const auto& row : rows_) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
   }
+  if (limit <= 0) return widths;
+  constexpr int kGap = 2, kLeast = 4;
+  const auto total = [&] {
+    int sum = -kGap;
+    for (const int w : widths) sum += w + kGap;
+    return sum;
+  };
+  const auto names_row = [&](size_t i) { return headers_[i] == "ID" || headers_[i] == "NAME"; };
+  for (const bool names_too : {false, true}) {
+    while (total() > limit) {
+      size_t widest = widths.size();
+      for (size_t i = 0; i < widths.size(); ++i) {
+        if (widths[i] <= kLeast || (names_row(i) && !names_too)) continue;
+        if (widest == widths.size() || widths[i] >= widths[widest]) widest = i;
+      }
+      if (widest == widths.size()) break;
+      --widths[widest];
+    }
+  }
+  while (widths.size() > 1 && total() > limit) widths.pop_back();
+  if (total() > limit) widths[0] = limit;
+  return widths;
+}
+
+std::string Table::render(int limit) const {
+  const std::vector<int> widths = fitted(limit);
   std::string out;
   const auto line = [&](const std::vector<std::string>& cells) {
-    for (size_t i = 0; i < cells.size(); ++i) {
-      out += cells[i];
-      if (i + 1 < cells.size())
-        out.append(static_cast<size_t>(widths[i] - display_width(cells[i]) + 2), ' ');
+    for (size_t i = 0; i < widths.size(); ++i) {
+      const std::string cell = fit(cells[i], widths[i]);
+      out += cell;
+      if (i + 1 < widths.size())
+        out.append(static_cast<size_t>(widths[i] - display_width(cell) + 2), ' ');
     }
     out += '\n';
   };

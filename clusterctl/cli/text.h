@@ -27,9 +27,13 @@ class Table {
   void add(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   // Left-aligned columns two blanks apart, no blank at the end of a line; an empty cell is "-".
-  std::string render() const;
+  // With a `limit` no line is wider than that: the widest columns are cut ("…"), those by which a
+  // row is named (ID, NAME) last; when even that is too wide, columns are left out from the right.
+  std::string render(int limit = 0) const;
 
  private:
+  std::vector<int> fitted(int limit) const;
+
   std::vector<std::string> headers_;
   std::vector<std::vector<std::string>> rows_;
 };

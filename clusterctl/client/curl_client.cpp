@@ -133,25 +133,38 @@ class CurlClient final : public RestClient {
   }
 
  private:
-  // Begins with the server that answered last and goes on to the next only when no connection was
-  // made.
+  // Begins with the server that answered last and goes on to the next only when this request cannot
+  // have had an effect: no connection was made, or nothing came back of what only reads.
   Status try_all(const Request& request, Transfer& t, const KeepGoing* keep_going) {
-    std::optional<Error> first;
+    std::vector<Error> failed;
     for (size_t i = 0; i < settings_.endpoints.size(); ++i) {
       const size_t index = (current_ + i) % settings_.endpoints.size();
       auto done = perform(settings_.endpoints[index], request, t, keep_going);
-      if (done || done.error().reason != "unreachable") {
+      if (done) {
         current_ = index;
         return done;
       }
-      if (!first) first = done.error();
+      const bool silent =
+          request.method == "GET" && !t.got_bytes && done.error().code == Code::kUnavailable;
+      failed.push_back(done.error());
+      if (done.error().reason != "unreachable" && done.error().reason != "no_permission" && !silent)
+        break;
     }
-    if (!first) first = Error{Code::kInvalid, "no_server", "no server is given", "", {}};
-    if (settings_.endpoints.size() > 1) {
-      first->message +=
-          fmt::format(" (and {} more did not answer)", settings_.endpoints.size() - 1);
+    if (failed.empty()) return fail(Code::kInvalid, "no_server", "no server is given");
+    return fail(all_of(failed));
+  }
+
+  // Who could be used, if one were allowed to, or what may have had an effect is the better news;
+  // the message tells of each.
+  static Error all_of(const std::vector<Error>& failed) {
+    Error out = failed.front();
+    std::vector<std::string> messages;
+    for (const Error& e : failed) {
+      messages.push_back(e.message);
+      if (out.reason == "unreachable" && e.reason != "unreachable") out = e;
     }
-    return fail(std::move(*first));
+    out.message = join(messages, "; ");
+    return out;
   }
 
   Status perform(const Endpoint& endpoint, const Request& request, Transfer& t,
@@ -168,6 +181,8 @@ class CurlClient final : public RestClient {
     CURL* h = easy_.get();
     curl_easy_reset(h);
     t.handle = h;
+    t.body.clear();
+    t.got_bytes = t.too_large = t.stopped = false;
     std::string body;
     const List headers = prepare(h, endpoint, request, t, body, keep_going != nullptr);
     const auto [code, given_up] = run(h, keep_going);
@@ -277,9 +292,7 @@ class CurlClient final : public RestClient {
         !t.got_bytes && (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST ||
                          (code == CURLE_OPERATION_TIMEDOUT && connected == 0));
     if (!unreachable) {
-      return fail(Code::kUnavailable, "connection_lost",
-                  fmt::format("the connection to {} was lost: {}", endpoint.name,
-                              one_line(curl_easy_strerror(code))));
+      return fail(lost(code, endpoint, t));
     }
     if (os == EACCES || os == EPERM) {
       return fail(Code::kForbidden, "no_permission",
@@ -292,6 +305,39 @@ class CurlClient final : public RestClient {
                 fmt::format("no daemon answers at {}: {}", endpoint.name, one_line(why)),
                 "start it (systemctl start clusterctl), or name another with --server or "
                 "CLUSTERCTL_SERVER");
+  }
+
+  // A connection was made, and no whole answer came.
+  Error lost(CURLcode code, const Endpoint& endpoint, const Transfer& t) const {
+    Error error{Code::kUnavailable, "connection_lost", "", "", {}};
+    const char* where = t.got_bytes ? "in the middle of its answer" : "without an answer";
+    switch (code) {
+      case CURLE_OPERATION_TIMEDOUT: {
+        const auto limit =
+            t.receive ? settings_.silence
+                      : std::chrono::duration_cast<std::chrono::seconds>(settings_.request_timeout);
+        error.message = t.got_bytes
+                            ? fmt::format("{} stopped {}", endpoint.name, where)
+                            : fmt::format("{} took the request and does not answer", endpoint.name);
+        error.message += fmt::format(" (waited {} s)", limit.count());
+        error.hint = "--request-timeout waits longer; the daemon's log may say what it does";
+        break;
+      }
+      case CURLE_GOT_NOTHING:
+      case CURLE_PARTIAL_FILE:
+      case CURLE_RECV_ERROR:
+        error.message = fmt::format("{} closed the connection {}", endpoint.name, where);
+        break;
+      case CURLE_UNSUPPORTED_PROTOCOL:
+      case CURLE_WEIRD_SERVER_REPLY:
+        error.message = fmt::format("{} answers something that is no HTTP", endpoint.name);
+        error.hint = "is it a clusterctl daemon?";
+        break;
+      default:
+        error.message = fmt::format("the connection to {} was lost: {}", endpoint.name,
+                                    one_line(curl_easy_strerror(code)));
+    }
+    return error;
   }
 
   Error answer_error(int status, const std::string& body) const {

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/time.h"
+#include "controller/by_prefix.h"
 #include "controller/controller.h"
 #include "controller/wanted_reader.h"
 #include "fleet/conditions.h"
@@ -250,9 +251,7 @@ Result<std::shared_ptr<const StoredPlan>> Controller::find_plan(std::string_view
   }
   if (const auto second = std::next(first);
       first->first != ref && second != now->plans.end() && second->first.starts_with(ref)) {
-    return fail(Code::kInvalid, "ambiguous",
-                fmt::format("\"{}\" fits {} and {}", ref, first->first, second->first),
-                "give more characters");
+    return ambiguous(now->plans, ref, "plans");
   }
   return first->second;
 }

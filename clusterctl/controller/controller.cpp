@@ -7,6 +7,7 @@
 #include "ansible/render.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "controller/by_prefix.h"
 #include "controller/node_change.h"
 #include "fleet/node_json.h"
 #include "fleet/operation.h"
@@ -351,9 +352,7 @@ Result<std::shared_ptr<const job::Job>> Controller::find_job(std::string_view re
                 "clusterctl job ls lists them");
   if (const auto second = std::next(first);
       first->first != ref && second != jobs.end() && second->first.starts_with(ref)) {
-    return fail(Code::kInvalid, "ambiguous",
-                fmt::format("\"{}\" fits {} and {}", ref, first->first, second->first),
-                "give more characters");
+    return ambiguous(jobs, ref, "jobs");
   }
   return first->second;
 }

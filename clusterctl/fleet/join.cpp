@@ -213,10 +213,14 @@ class Joining {
     record(n);
   }
 
+  // What a run has seen of the machine is worth more than what it says: an announcement changes
+  // the identity only as long as there is nothing else to go by.
   void record(Node& n) {
-    Identity seen = a_.identity;
-    if (!n.spec.ssh.host_key.empty()) seen.host_key = n.spec.ssh.host_key;
-    learn(n, seen);
+    if (!n.status.hardware && !is_commissioned(n)) {
+      Identity seen = a_.identity;
+      if (!n.spec.ssh.host_key.empty()) seen.host_key = n.spec.ssh.host_key;
+      learn(n, seen);
+    }
     set_presence(n, Presence::kDiscovered, now_);
     n.status.requested = a_.requested;
     ++n.resource_version;

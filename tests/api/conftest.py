@@ -10,6 +10,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from harness import Daemon  # noqa: E402
 
 
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="write tests/api/golden anew instead of comparing with it")
+
+
 @pytest.fixture
 def stopped():
     """A daemon that is configured but does not run yet; whatever it leaves is ended afterwards. The folder's name is short, because

@@ -225,6 +225,7 @@ def test_a_commissioned_node_cannot_be_taken_over(cluster):
     token = new_token(cluster, uses=5)["token"]
     key = announcement(token, 8)["host_keys"][0]
     cluster.send("PATCH", "/v1/nodes/w1", {"spec": {"ssh": {"host_key": key}}}).ok()
+    cluster.send("PATCH", "/v1/nodes/w1", {"spec": {"ssh": {"host_key": host_key(8)}}}).ok()  # the stand-in shows none
     worker = cluster.node("w1")
     identity, before = worker["status"]["identity"], nodes(cluster)
     for claims, code in ((dict(name="w1"), "name_taken"), (dict(addr=worker["spec"]["addr"]), "addr_taken"),
@@ -233,6 +234,11 @@ def test_a_commissioned_node_cannot_be_taken_over(cluster):
                           "identity_conflict")):
         join(cluster, announcement(token, 7, **claims)).problem(409, code)
     assert nodes(cluster) == before
+    # Who claims to be it in everything is taken for it, and changes nothing that counts.
+    join(cluster, announcement(token, 7, serial=identity["serial"], uuid=identity["uuid"], addr=worker["spec"]["addr"], host_keys=[host_key(8)],
+                               user="evil", ssh_port=2222)).ok()
+    now = cluster.node("w1")
+    assert now["spec"] == worker["spec"] and now["status"]["identity"] == identity
 
 
 def test_the_address_of_the_controllers_own_machine_is_refused(manual):

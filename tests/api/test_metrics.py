@@ -115,8 +115,10 @@ def test_connections_and_followers_are_counted(daemon):
 
     wait_for(counted, "one idle connection, this one, and one follower")
     assert metrics(daemon)("clusterctl_http_followers_max") >= 100
-    for one in (idle, stream, follower, tcp):
-        one.close()
+    for one in (idle, follower, tcp):
+        one.sock.close() if one.sock else one.close()
+    stream.close()
+    follower.close()
     wait_for(lambda: metrics(daemon)("clusterctl_http_connections", listener="unix") == 1 and metrics(daemon)("clusterctl_http_connections", listener="tcp") == 0, "them to be gone")
 
 

@@ -139,7 +139,7 @@ def test_a_machine_waits_and_is_let_in_by_its_fingerprint(machines):
 
 
 def test_manager_only_promote_demote(machines):
-    on(machines, "node1", "clusterctl node drain node1 --force")
+    on(machines, "node1", "clusterctl node drain node1")
     assert machines.sh("node1", "docker node inspect self --format '{{.Spec.Availability}}'") == "drain"
     on(machines, "node1", "clusterctl node activate node1")
     on(machines, "node1", "clusterctl node promote node2")

@@ -64,6 +64,10 @@ TEST_F(CliTest, ServerAndTokenFromFlagsOrEnvironment) {
   EXPECT_EQ(settings.endpoints.at(0).socket, "/a");
   run({"status", "--server", "http://127.0.0.1:1,unix:/b"});
   EXPECT_EQ(settings.endpoints.size(), 2u);
+  run({"status", "--server", "unix:/a", "--server", "unix:/b,unix:/c", "--request-timeout", "7"});
+  EXPECT_EQ(settings.endpoints.size(), 3u);
+  EXPECT_EQ(settings.request_timeout, std::chrono::seconds(7));
+  EXPECT_EQ(run({"status", "--server", "unix:/a", "--context", "b"}), 64);
   env["CLUSTERCTL_TOKEN_FILE"] = "/nonexistent";
   EXPECT_EQ(run({"status"}), 77);
 }

@@ -103,6 +103,19 @@ TEST(CurlClient, TheFirstThatAnswersIsKept) {
   EXPECT_EQ(server.requests().size(), 2u);
 }
 
+TEST(CurlClient, EveryServerThatDoesNotAnswerIsNamed) {
+  TinyServer silent([](const auto&) { return ""; });
+  TinyServer server([](const auto&) { return http(200, "{}"); });
+  const auto dead = fmt::format("http://127.0.0.1:{}", dead_port());
+  const auto none = client_for(dead + "," + url(silent))->send({"GET", "/", {}, std::nullopt, {}});
+  EXPECT_THAT(none.error().message, HasSubstr(dead + ": "));
+  EXPECT_THAT(none.error().message, HasSubstr(url(silent) + " closed the connection"));
+  // What only reads goes on to the next server, what may have had an effect does not.
+  const auto client = client_for(url(silent) + "," + url(server));
+  EXPECT_EQ(client->send({"POST", "/", {}, Json::object(), {}}).error().reason, "connection_lost");
+  EXPECT_TRUE(client->send({"GET", "/", {}, std::nullopt, {}}));
+}
+
 TEST(CurlClient, BrokenAnswers) {
   const auto ask = [](const std::string& raw) {
     TinyServer server([&](const auto&) { return raw; });

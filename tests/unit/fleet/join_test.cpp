@@ -98,6 +98,22 @@ TEST_F(JoinTest, WhatAnOperatorHasAcceptedKeepsItsUser) {
   EXPECT_EQ(fleet.nodes.at(id).spec.ssh.port, 22);
 }
 
+TEST_F(JoinTest, WhatARunHasSeenIsNotChangedByWhatAMachineSays) {
+  const std::string id = join(machine())->node;
+  Node& n = fleet.nodes.at(id);
+  n.status.hardware.emplace().serial = "FCH1";
+  n.spec.ssh.host_key = "";
+  const Identity before = *n.status.identity;
+  Announcement again = machine();
+  again.identity.macs.push_back("00:25:b5:00:00:99");
+  again.identity.host_key = kOther;
+  again.host_keys = {kOther};
+  n.status.lifecycle = Lifecycle::kAllocated;
+  ASSERT_TRUE(join(again));
+  EXPECT_EQ(fleet.nodes.at(id).status.identity, before);
+  EXPECT_EQ(fleet.nodes.at(id).spec.ssh.host_key, "") << "a run pins the key of a member";
+}
+
 TEST_F(JoinTest, AMachineThatIsSeveralNodesIsNone) {
   ASSERT_TRUE(join(machine()));
   ASSERT_TRUE(join(machine("n2", "10.1.0.2", "FCH2")));
