@@ -275,6 +275,17 @@ def test_a_manager_and_a_worker_that_were_away_are_verified_before_they_are_trus
 
 
 @pytest.mark.full
+def test_remove(lab, c):
+    refused = c.cli("node", "rm", "node4", code=65)
+    assert "decommission" in refused.stderr
+    c.cli("node", "decommission", "node4", "--yes")
+    assert "node4" not in swarm(lab, "node1") and product.leftovers(lab, "node4") == {}
+    both_say(lab, "node1", ["node1", "node3", "node5"])
+    c.cli("node", "rm", "node4")
+    assert "node4" not in c.cli("node", "ls", "-q").stdout.split()
+
+
+@pytest.mark.full
 def test_a_manager_that_moved_gives_up_its_part_and_takes_it_again(lab, c):
     old = lab.address("node3")
     new = old.rsplit(".", 1)[0] + ".63"
@@ -292,14 +303,3 @@ def test_a_manager_that_moved_gives_up_its_part_and_takes_it_again(lab, c):
     assert lab.sh("node1", "docker node inspect node3 --format '{{.ManagerStatus.Addr}}'") == new + ":2377"
     assert "https://%s:2380" % new in lab.sh("node1", "set -a; . /etc/etcd/etcdctl.env; etcdctl member list")
     assert c.lifecycle("node3") == "Allocated" and not c.conditions("node3")
-
-
-@pytest.mark.full
-def test_remove(lab, c):
-    refused = c.cli("node", "rm", "node4", code=65)
-    assert "decommission" in refused.stderr
-    c.cli("node", "decommission", "node4", "--yes")
-    assert "node4" not in swarm(lab, "node1") and product.leftovers(lab, "node4") == {}
-    both_say(lab, "node1", ["node1", "node3", "node5"])
-    c.cli("node", "rm", "node4")
-    assert "node4" not in c.cli("node", "ls", "-q").stdout.split()

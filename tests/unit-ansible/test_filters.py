@@ -169,6 +169,12 @@ def test_base_hosts(plugin):
     assert plugin("filter", "clusterctl_base").base_hosts(known, "w1", "api") == ["10.0.0.4 w1", "10.0.0.1 m1", "10.0.0.2 m2", "10.0.0.100 api"]
 
 
+def test_only_the_node_itself_and_the_endpoint_have_to_be_in_its_hosts_file(plugin):
+    own_lines = plugin("filter", "clusterctl_base").base_own_lines
+    assert own_lines(["10.0.0.4 w1", "10.0.0.1 m1", "10.0.0.2 m2", "10.0.0.100 api"], "w1", "api") == ["10.0.0.4 w1", "10.0.0.100 api"]
+    assert own_lines([], "w1", "api") == []
+
+
 # ---- docker -----------------------------------------------------------------------------------
 
 def test_docker_proxy_has_both_spellings_and_lets_no_line_through(plugin):
