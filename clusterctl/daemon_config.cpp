@@ -7,6 +7,7 @@
 #include <cctype>
 #include <charconv>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -70,6 +71,13 @@ class Section {
     if (!value) return keep(value.error());
     out = *value;
   }
+  void flag(std::string_view key, std::optional<bool>& out) {
+    bool value = false;
+    if (values_.contains(std::string(key))) {
+      flag(key, value);
+      out = value;
+    }
+  }
   void bytes(std::string_view key, int64_t& out, int64_t min) {
     auto value = get_int(values_, key, out);
     if (!value) return keep(value.error());
@@ -125,13 +133,43 @@ Status read_tcp(const std::string& text, DaemonConfig& out) {
                 fmt::format("listen.tcp must be ADDRESS:PORT, not \"{}\"", text));
   }
   out.tcp_host = text.substr(0, colon);
-  if (out.tcp_host != "127.0.0.1" && out.tcp_host != "::1" && out.tcp_host != "[::1]" &&
-      out.tcp_host != "localhost") {
-    return fail(
-        Code::kInvalid, "not_loopback",
-        fmt::format("listen.tcp must be a loopback address, not \"{}\"", out.tcp_host),
-        "write access to the API is root on every node; reach it from elsewhere through SSH");
+  if (out.tcp_host.size() > 2 && out.tcp_host.front() == '[' && out.tcp_host.back() == ']')
+    out.tcp_host = out.tcp_host.substr(1, out.tcp_host.size() - 2);
+  if (out.tcp_host.empty()) {
+    return fail(Code::kInvalid, "bad_listen",
+                fmt::format("listen.tcp must be ADDRESS:PORT, not \"{}\"", text),
+                "0.0.0.0:PORT for all addresses of this machine");
   }
+  return {};
+}
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+// Who has a token is root on every node: it never travels in the clear.
+Status read_tls(const Json& document, std::optional<bool> tls, DaemonConfig& out) {
+  Status status;
+  Section section(document, "tls", {"certificate", "key", "ca"}, status);
+  section.path("certificate", out.tls_certificate);
+  section.path("key", out.tls_key);
+  section.path("ca", out.tls_ca);
+  if (!status) return status;
+  const bool remote = !out.tcp_host.empty() && !is_loopback(out.tcp_host);
+  if (remote && tls == false) {
+    return fail(Code::kInvalid, "not_loopback",
+                fmt::format("listen.tls must not be false with the address {}", out.tcp_host),
+                "without TLS only a loopback address can be listened on");
+  }
+  if (tls && out.tcp_host.empty())
+    return fail(Code::kInvalid, "bad_listen", "listen.tls needs listen.tcp");
+  out.tcp_tls = tls.value_or(remote);
+  if (out.tls_certificate.empty() != out.tls_key.empty()) {
+    return fail(Code::kInvalid, "bad_tls", "tls.certificate and tls.key belong together",
+                "leave both out to have a certificate made");
+  }
+  if (out.tls_certificate.empty() && !out.tls_ca.empty())
+    return fail(Code::kInvalid, "bad_tls", "tls.ca needs tls.certificate");
   return {};
 }
 
@@ -174,15 +212,17 @@ Result<DaemonConfig> decode(const Json& document) {
   std::string tcp, unix_socket = out.unix_socket.string();
   Section top(document, "",
               {"listen", "state_dir", "log_level", "cluster_name", "ansible", "ssh", "jobs", "logs",
-               "monitor", "auth", "notifications"},
+               "monitor", "compat", "auth", "tls", "notifications"},
               status);
   top.path("state_dir", out.state_dir);
   top.text("log_level", out.log_level);
   top.text("cluster_name", out.cluster_name);
-  Section listen(document, "listen", {"unix", "unix_group", "tcp"}, status);
+  Section listen(document, "listen", {"unix", "unix_group", "tcp", "tls"}, status);
   listen.path("unix", out.unix_socket);
   listen.text("unix_group", out.unix_group);
   listen.text("tcp", tcp);
+  std::optional<bool> tls;
+  listen.flag("tls", tls);
   Section ansible(document, "ansible", {"playbooks", "config", "playbook_program", "env"}, status);
   ansible.path("playbooks", out.playbooks);
   ansible.path("config", out.ansible_config);
@@ -206,6 +246,8 @@ Result<DaemonConfig> decode(const Json& document) {
   monitor.number("timeout", out.monitor_timeout, 1, 60);
   monitor.number("misses", out.monitor_misses, 1, 100);
   monitor.number("parallel", out.monitor_parallel, 1, 2000);
+  Section compat(document, "compat", {"enabled"}, status);
+  compat.flag("enabled", out.compat);
   Section auth(document, "auth", {"token_file", "hosts"}, status);
   auth.path("token_file", out.token_file);
   auth.texts("hosts", out.hosts);
@@ -217,6 +259,7 @@ Result<DaemonConfig> decode(const Json& document) {
         fmt::format("log_level must be debug, info, warn or error, not \"{}\"", out.log_level));
   }
   if (auto ok = read_tcp(tcp, out); !ok) return fail(ok.error());
+  if (auto ok = read_tls(document, tls, out); !ok) return fail(ok.error());
   if (auto ok = check_environment(out.ansible_env); !ok) return fail(ok.error());
   if (auto ok = fleet::check_word(out.cluster_name, "cluster_name"); !ok) return fail(ok.error());
   if (!out.ssh_user.empty()) {

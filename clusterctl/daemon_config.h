@@ -1,6 +1,6 @@
 // The daemon's file, read strictly: an unknown or doubled key, a wrong type, a path that is not
 // there is one clear line and no start. Keys: listen, state_dir, log_level, cluster_name, ansible,
-// ssh, jobs, logs, monitor, auth, notifications (docs/operations.md).
+// ssh, jobs, logs, monitor, compat, auth, tls, notifications (docs/operations.md).
 #pragma once
 
 #include <map>
@@ -18,6 +18,7 @@ struct DaemonConfig {
   std::string unix_group;  // empty: "clusterctl" if there is such a group, else nobody but root
   std::string tcp_host;    // empty: no TCP
   int tcp_port = 0;
+  bool tcp_tls = false;
   fs::path state_dir = "/var/lib/clusterctl";
   std::string log_level = "info";
   std::string cluster_name = "default";
@@ -34,8 +35,11 @@ struct DaemonConfig {
   bool monitor_enabled = true;
   int monitor_interval = 15, monitor_timeout = 5;  // seconds
   int monitor_misses = 3, monitor_parallel = 128;
+  bool compat = false;  // contiv's routes
   fs::path token_file;  // empty: <state_dir>/token
   std::vector<std::string> hosts;
+  fs::path tls_certificate, tls_key;  // empty: made by the daemon's own authority
+  fs::path tls_ca;
   std::vector<notify::Receiver> receivers;  // notifications; secrets not read yet
 };
 

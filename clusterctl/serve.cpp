@@ -13,10 +13,8 @@
 
 #include "ansible/hints.h"
 #include "ansible/private_key.h"
-#include "api/auth.h"
-#include "api/http_engine.h"
+#include "api/compat/compat.h"
 #include "api/resources.h"
-#include "api/service.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/strings.h"
@@ -31,12 +29,10 @@
 #include "notify/notify_thread.h"
 #include "run/runs.h"
 #include "store/store.h"
+#include "ways_in.h"
 
 namespace clusterctl {
 namespace {
-
-// Enough for all connections and streams that the engine allows.
-constexpr size_t kDescriptors = 8192;
 
 constexpr const char* kUsage =
     "usage: clusterctl serve [--config FILE] [--state-dir DIR] [--check-config]\n"
@@ -133,6 +129,7 @@ class Daemon {
     if (auto roles = controller::read_role_variables(config_.playbooks.parent_path() / "roles");
         !roles)
       return fail(roles.error());
+    if (auto ok = WaysIn::check(config_, clock_.now()); !ok) return ok;
     return check_programs();
   }
 
@@ -142,6 +139,8 @@ class Daemon {
     if (auto ok = open_store(); !ok) return ok;
     if (auto ok = open_catalog(); !ok) return ok;
     if (auto ok = check_programs(); !ok) return ok;
+    ways_in_ = std::make_unique<WaysIn>(config_, clock_);
+    if (auto ok = ways_in_->prepare(); !ok) return ok;
     if (auto ok = notify::read_secrets(config_.receivers); !ok) return ok;
     if (auto ok = start_controller(); !ok) return ok;
     if (auto ok = start_notifier(); !ok) return ok;
@@ -149,12 +148,13 @@ class Daemon {
     // Jobs of the last daemon come first: nobody has to know the version to go on with them.
     auto version = ansible_version(config_);
     if (!version) log::warn("{}", version.error().line());
-    about_ = {CLUSTERCTL_VERSION, version.value_or("not found"), config_.playbooks.string()};
+    about_ = {CLUSTERCTL_VERSION, version.value_or("not found"), config_.playbooks.string(),
+              ways_in_->fingerprint()};
     return open_listeners();
   }
 
   void stop() {
-    if (engine_) engine_->stop();
+    if (ways_in_) ways_in_->stop();
     prober_thread_.reset();
     if (log_keeper_) log_keeper_->stop();
     if (controller_) controller_->stop();
@@ -244,6 +244,14 @@ class Daemon {
     options.own_host.machine_id = this_machine_id();
     for (const std::string& name : this_host_names())
       options.own_host.addresses.insert(fleet::canonical_addr(name));
+    options.ca_fingerprint = ways_in_->fingerprint();
+    if (!config_.ssh_private_key.empty()) {
+      if (auto key = ansible::public_key_of(config_.ssh_private_key)) {
+        options.ssh_public_key = std::move(*key);
+      } else {
+        log::warn("machines cannot join: {}", key.error().line());
+      }
+    }
     auto hints = read_hints();
     if (!hints) return fail(hints.error());
     options.run_defaults = {config_.ssh_user, config_.ssh_private_key, pki.string(),
@@ -297,42 +305,21 @@ class Daemon {
     return {};
   }
 
+  void add_compat_routes() {
+    const std::string address = config_.tcp_host.empty()
+                                    ? config_.unix_socket.string()
+                                    : fmt::format("{}:{}", config_.tcp_host, config_.tcp_port);
+    const std::string user = config_.ssh_user;
+    api::compat::add_routes(
+        router_, *controller_,
+        {[user] { return user; }, nullptr, address, config_.playbooks, config_.ssh_private_key});
+  }
+
   Status open_listeners() {
     api::add_routes(router_, *controller_, about_, notifier_.get());
+    if (config_.compat) add_compat_routes();
     if (auto ok = router_.mistakes(); !ok) return ok;
-    api::AuthOptions auth;
-    auth.hosts = config_.hosts;
-    if (config_.unix_group.empty() && api::find_group("clusterctl"))
-      config_.unix_group = "clusterctl";
-    auth.group = api::find_group(config_.unix_group);
-    if (!config_.tcp_host.empty()) {
-      if (config_.token_file.empty()) config_.token_file = config_.state_dir / "token";
-      auto token = api::load_or_create_token(config_.token_file);
-      if (!token) return fail(token.error());
-      auth.token = std::move(*token);
-    }
-    auth_ = std::make_unique<api::Auth>(std::move(auth));
-    service_ = std::make_unique<api::Service>(router_, *auth_);
-    const size_t descriptors = raise_descriptor_limit(kDescriptors);
-    if (descriptors < kDescriptors)
-      log::warn("only {} file descriptors (LimitNOFILE): fewer connections and followers",
-                descriptors);
-    engine_ = std::make_unique<api::HttpEngine>(
-        api::options_for(descriptors), [this](api::Request& r) { return service_->handle(r); });
-    if (auto ok = make_dirs(config_.unix_socket.parent_path()); !ok) return ok;
-    if (auto ok = engine_->listen_unix(config_.unix_socket, config_.unix_group); !ok) return ok;
-    std::string tcp;
-    if (!config_.tcp_host.empty()) {
-      auto port = engine_->listen_tcp(config_.tcp_host, config_.tcp_port);
-      if (!port) return fail(port.error());
-      tcp = fmt::format("listening on http://{}:{} (token in {})", config_.tcp_host, *port,
-                        config_.token_file.string());
-    }
-    if (auto ok = engine_->start(); !ok) return ok;
-    std::printf("listening on unix:%s\n", config_.unix_socket.c_str());
-    if (!tcp.empty()) std::printf("%s\n", tcp.c_str());
-    std::fflush(stdout);
-    return {};
+    return ways_in_->open(router_, *controller_);
   }
 
   DaemonConfig config_;
@@ -355,9 +342,7 @@ class Daemon {
   std::unique_ptr<notify::NotifyThread> notify_thread_;
   uint64_t notify_events_ = 0;  // the notifier's place among the followers of events
   api::Router router_;
-  std::unique_ptr<api::Auth> auth_;
-  std::unique_ptr<api::Service> service_;
-  std::unique_ptr<api::HttpEngine> engine_;
+  std::unique_ptr<WaysIn> ways_in_;
 };
 
 int complain(const Error& error) {

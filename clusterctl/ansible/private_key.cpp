@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/process.h"
 #include "base/strings.h"
 
 namespace clusterctl::ansible {
@@ -66,6 +67,23 @@ Status check_private_key(const fs::path& path) {
     return bad(path, "asks for a passphrase",
                "use a key without one, or remove it with ssh-keygen -p");
   return {};
+}
+
+Result<std::string> public_key_of(const fs::path& path) {
+  constexpr std::chrono::seconds kWait{10};
+  const auto answer = run_process({{"ssh-keygen", "-y", "-P", "", "-f", path.string()},
+                                   {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"LANG", "C.UTF-8"}},
+                                   "/",
+                                   false,
+                                   -1,
+                                   {}},
+                                  kWait, 1 << 16);
+  if (!answer) return fail(answer.error());
+  const auto parts = split(trim(answer->text), ' ', true);
+  if (!answer->status.ok() || parts.size() < 2)
+    return bad(path, "tells no public key: " + one_line(trim(answer->text)),
+               "make a new one with ssh-keygen -t ed25519");
+  return parts[0] + " " + parts[1];
 }
 
 }  // namespace clusterctl::ansible

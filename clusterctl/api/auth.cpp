@@ -12,6 +12,7 @@
 
 #include "base/ids.h"
 #include "base/strings.h"
+#include "base/time.h"
 
 namespace clusterctl::api {
 namespace {
@@ -33,6 +34,12 @@ std::string_view host_of(std::string_view authority) {
     return end == std::string_view::npos ? std::string_view() : authority.substr(0, end + 1);
   }
   return authority.substr(0, authority.find(':'));
+}
+
+tl::unexpected<Error> wrong_token() {
+  return fail(Code::kUnauthenticated, "wrong_token",
+              "the token is not the right one, or was revoked",
+              "the daemon's token file has one; clusterctl cluster token ls lists the others");
 }
 
 }  // namespace
@@ -69,7 +76,7 @@ Result<Identity> Auth::check_unix(const Peer& peer) const {
 
 Status Auth::check_host(const Request& request) const {
   const auto host = request.headers.get("Host");
-  if (host && known_host(*host)) return {};
+  if (host && known_host(*host, request.peer)) return {};
   return fail(Code::kForbidden, "unknown_host",
               fmt::format("\"{}\" is not a name of this daemon",
                           truncate_utf8(one_line(host.value_or("")), 80)),
@@ -85,7 +92,8 @@ Status Auth::check_browser(const Request& request) const {
     const size_t scheme = origin->find("://");
     const auto host = request.headers.get("Host");
     ours = ours && request.headers.count("Origin") == 1 && scheme != std::string_view::npos &&
-           host && lower(origin->substr(scheme + 3)) == lower(*host) && known_host(*host);
+           host && lower(origin->substr(scheme + 3)) == lower(*host) &&
+           known_host(*host, request.peer);
   }
   if (ours) return {};
   return fail(Code::kForbidden, "cross_site", "requests from pages of other sites are refused");
@@ -101,15 +109,32 @@ Result<Identity> Auth::check_token(const Request& request) const {
                 "send Authorization: Bearer with the content of the daemon's token file");
   }
   const std::string given = trim(header->substr(kScheme.size()));
-  if (options_.token.empty() || !same_secret(given, options_.token)) {
-    return fail(Code::kUnauthenticated, "wrong_token", "the token is not the right one",
-                "the daemon's token file has the right one");
-  }
+  if (const auto id = access::api_token_id(given)) return check_named_token(request, *id, given);
+  if (options_.token.empty() || !same_secret(given, options_.token)) return wrong_token();
   return Identity{"token"};
 }
 
-bool Auth::known_host(std::string_view authority) const {
+Result<Identity> Auth::check_named_token(const Request& request, const std::string& id,
+                                         std::string_view text) const {
+  const auto token = options_.find_token ? options_.find_token(id) : std::nullopt;
+  if (!token || !access::is_text_of(*token, text)) return wrong_token();
+  if (token->expires && options_.clock->now() >= *token->expires) {
+    return fail(
+        Code::kUnauthenticated, "token_expired",
+        fmt::format("the token {} has expired on {}", token->name, format_time(*token->expires)),
+        "make a new one: clusterctl cluster token create");
+  }
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (token->read_only && !reads) {
+    return fail(Code::kForbidden, "read_only",
+                fmt::format("the token {} is for reading only", token->name));
+  }
+  return Identity{"token:" + token->name, true};
+}
+
+bool Auth::known_host(std::string_view authority, const Peer& peer) const {
   const std::string host = lower(host_of(authority));
+  if (!peer.local.empty() && host == peer.local) return true;
   return std::find(options_.hosts.begin(), options_.hosts.end(), host) != options_.hosts.end();
 }
 

@@ -23,14 +23,15 @@ Json status(const Controller& c, const notify::Notifier* notifier) {
   return out;
 }
 
-Response answer(const fleet::Cluster& cluster, const catalog::Catalog& catalog) {
+Response answer(const fleet::Cluster& cluster, const Controller& c) {
   return Response::json({{"id", cluster.id},
                          {"name", cluster.name},
                          {"accept_policy", cluster.accept_policy},
                          {"max_unavailable", cluster.max_unavailable},
                          {"drift_policy", cluster.drift_policy},
                          {"version", cluster.version},
-                         {"host_groups", catalog.host_group_names()}})
+                         {"host_groups", c.catalog().host_group_names()},
+                         {"ssh_public_key", c.settings().ssh_public_key}})
       .with("ETag", etag(static_cast<int64_t>(cluster.version)));
 }
 
@@ -43,9 +44,8 @@ void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* n
   router.get("/v1/notifications", [notifier](const Request&) -> Result<Response> {
     return Response::json(notifier ? notifier->view() : Json{{"receivers", Json::array()}});
   });
-  router.get("/v1/cluster", [&c](const Request&) -> Result<Response> {
-    return answer(c.fleet()->cluster, c.catalog());
-  });
+  router.get("/v1/cluster",
+             [&c](const Request&) -> Result<Response> { return answer(c.fleet()->cluster, c); });
   router.patch("/v1/cluster",
                [&c](const Request& r) -> Result<Response> {
                  auto body = json_body(r);
@@ -56,7 +56,7 @@ void add_cluster_routes(Router& router, Controller& c, const notify::Notifier* n
                  if (!dry_run) return fail(dry_run.error());
                  auto cluster = c.patch_cluster(*body, *versions, *dry_run);
                  if (!cluster) return fail(cluster.error());
-                 return answer(*cluster, c.catalog());
+                 return answer(*cluster, c);
                },
                {"dry_run"});
   router.get("/v1/managers", [&c](const Request&) -> Result<Response> {

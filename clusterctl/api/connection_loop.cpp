@@ -189,10 +189,12 @@ void ConnectionLoop::accept_all(size_t index) {
 }
 
 void ConnectionLoop::admit(size_t index, Fd fd) {
+  const std::shared_ptr<const TlsServer>& tls = accepting_[index].listener.tls();
   const bool room = accepting_[index].connections < options_.max_connections || make_room(index);
   if (!room) {
     const Response response = busy("too many connections");
-    send_some(fd.get(), codec_.encode(RawRequest(), response, false));
+    // Under TLS there is nothing that could be said before the handshake.
+    if (!tls) send_some(fd.get(), codec_.encode(RawRequest(), response, false));
     return;
   }
   const uint64_t id = ++last_id_;
@@ -204,9 +206,10 @@ void ConnectionLoop::admit(size_t index, Fd fd) {
   }
   c.peer = peer_of(fd.get(), transport);
   c.listener = index;
-  c.fd = std::move(fd);
+  c.greeting = tls ? Greeting::kAwaited : Greeting::kDone;
+  c.io = tls ? tls->accept(std::move(fd)) : make_plain_stream(std::move(fd));
   ++accepting_[index].connections;
-  if (!poller_.add(c.fd.get(), id, EPOLLIN | EPOLLONESHOT)) return drop(id);
+  if (!c.io || !poller_.add(c.io->fd(), id, EPOLLIN | EPOLLONESHOT)) return drop(id);
   due_in(id, options_.idle_timeout);
 }
 
@@ -222,12 +225,46 @@ bool ConnectionLoop::make_room(size_t index) {
   return false;
 }
 
+// The first byte on a TLS listener; false: it was no handshake, or nothing.
+bool ConnectionLoop::greet(uint64_t id, Connection& c) {
+  char first = 0;
+  const ssize_t n = recv(c.io->fd(), &first, 1, MSG_DONTWAIT | MSG_PEEK);
+  if (n < 0 && (would_block() || errno == EINTR)) {
+    arm(id, c, EPOLLIN);
+    return false;
+  }
+  if (n <= 0) {
+    drop(id);
+    return false;
+  }
+  if (first >= 'A' && first <= 'Z') {
+    c.io = make_plain_stream(c.io->release());
+    c.greeting = Greeting::kDone;
+    refuse(id, c,
+           problem_response(Error{Code::kInvalid,
+                                  "tls_required",
+                                  "this port speaks TLS, the request came without",
+                                  "use https:// instead of http://",
+                                  {}}));
+    return false;
+  }
+  c.greeting = Greeting::kRunning;
+  due_in(id, options_.request_timeout);
+  return true;
+}
+
 void ConnectionLoop::read(uint64_t id, Connection& c) {
-  const ssize_t n = recv(c.fd.get(), scratch_.data(), scratch_.size(), MSG_DONTWAIT);
-  if (n < 0 && (would_block() || errno == EINTR)) return arm(id, c, EPOLLIN);
-  if (n <= 0) return drop(id);
+  if (c.greeting == Greeting::kAwaited && !greet(id, c)) return;
+  size_t n = 0;
+  const ByteStream::Io done = c.io->read(scratch_.data(), scratch_.size(), n);
+  if (done == ByteStream::Io::kGone) return drop(id);
+  if (c.greeting == Greeting::kRunning && c.io->established()) {
+    c.greeting = Greeting::kDone;
+    due_in(id, options_.idle_timeout);
+  }
+  if (done == ByteStream::Io::kBlocked) return arm(id, c, c.io->waits_for());
   if (c.reader.idle()) due_in(id, options_.request_timeout);
-  c.reader.feed({scratch_.data(), static_cast<size_t>(n)});
+  c.reader.feed({scratch_.data(), n});
   account(c);
   advance(id, c);
 }
@@ -242,7 +279,12 @@ void ConnectionLoop::advance(uint64_t id, Connection& c) {
     return refuse(id, c, busy("too many requests are arriving at once"));
   }
   if (c.reader.state() == RequestReader::State::kMore) {
-    if (c.reader.take_expectation()) send_some(c.fd.get(), "HTTP/1.1 100 Continue\r\n\r\n");
+    if (c.reader.take_expectation()) {
+      // What does not go now goes before the answer.
+      bool progress = false;
+      c.out.push(std::string("HTTP/1.1 100 Continue\r\n\r\n"));
+      if (c.out.send(*c.io, progress) == OutQueue::Sent::kGone) return drop(id);
+    }
     return arm(id, c, EPOLLIN);
   }
   RawRequest request = c.reader.take();
@@ -274,8 +316,9 @@ void ConnectionLoop::finish(uint64_t id, Connection& c, Answer answer) {
   c.in_flight = 0;
   account(c);
   if (answer.stream) {
-    poller_.remove(c.fd.get());
-    hub_.adopt({std::move(c.fd), std::move(answer.bytes), std::move(answer.stream), answer.chunked,
+    poller_.remove(c.io->fd());
+    c.out.push(std::move(answer.bytes));
+    hub_.adopt({std::move(c.io), std::move(c.out), std::move(answer.stream), answer.chunked,
                 answer.heartbeat});
     return drop(id);
   }
@@ -289,10 +332,10 @@ void ConnectionLoop::finish(uint64_t id, Connection& c, Answer answer) {
 
 void ConnectionLoop::write(uint64_t id, Connection& c) {
   bool progress = false;
-  const OutQueue::Sent sent = c.out.send(c.fd.get(), progress);
+  const OutQueue::Sent sent = c.out.send(*c.io, progress);
   if (sent == OutQueue::Sent::kGone) return drop(id);
   if (progress) due_in(id, options_.write_timeout);
-  if (sent == OutQueue::Sent::kBlocked) return arm(id, c, EPOLLOUT);
+  if (sent == OutQueue::Sent::kBlocked) return arm(id, c, c.io->waits_for());
   if (c.close_after) return linger(id, c);
   expect_request(id, c);
 }
@@ -303,13 +346,14 @@ void ConnectionLoop::linger(uint64_t id, Connection& c) {
   if (draining_) return drop(id);
   c.state = State::kLingering;
   c.out.clear();
-  shutdown(c.fd.get(), SHUT_WR);
+  c.io->finish();
   due_in(id, options_.linger);
   swallow(id, c);
 }
 
 void ConnectionLoop::swallow(uint64_t id, Connection& c) {
-  const ssize_t n = recv(c.fd.get(), scratch_.data(), scratch_.size(), MSG_DONTWAIT);
+  // Whatever it is: under TLS it need not even be decrypted.
+  const ssize_t n = recv(c.io->fd(), scratch_.data(), scratch_.size(), MSG_DONTWAIT);
   if (n == 0 || (n < 0 && !would_block() && errno != EINTR)) return drop(id);
   if (n > 0) c.swallowed += static_cast<size_t>(n);
   if (c.swallowed > kMaxSwallowed) return drop(id);
@@ -318,7 +362,7 @@ void ConnectionLoop::swallow(uint64_t id, Connection& c) {
 
 // One event at most until the next call, so that a connection being handled makes no noise.
 void ConnectionLoop::arm(uint64_t id, const Connection& c, uint32_t events) {
-  poller_.modify(c.fd.get(), id, events | EPOLLONESHOT);
+  poller_.modify(c.io->fd(), id, events | EPOLLONESHOT);
 }
 
 void ConnectionLoop::due_in(uint64_t id, std::chrono::milliseconds delay) {
@@ -335,7 +379,7 @@ void ConnectionLoop::drop(uint64_t id) {
   const auto it = connections_.find(id);
   if (it == connections_.end()) return;
   Connection& c = it->second;
-  if (c.fd.valid()) poller_.remove(c.fd.get());
+  if (c.io) poller_.remove(c.io->fd());
   held_ -= c.held;
   deadlines_.clear(id);
   if (c.listener < accepting_.size()) --accepting_[c.listener].connections;

@@ -51,12 +51,15 @@ class ConnectionLoop {
 
  private:
   enum class State { kReading, kHandling, kWriting, kLingering };
+  // Of TLS: nothing has come yet, the handshake, behind it (or no TLS).
+  enum class Greeting { kAwaited, kRunning, kDone };
   struct Connection {
     explicit Connection(const RequestLimits& limits) : reader(limits) {}
-    Fd fd;
+    std::unique_ptr<ByteStream> io;
     Peer peer;
     size_t listener = 0;
     State state = State::kReading;
+    Greeting greeting = Greeting::kDone;
     RequestReader reader;
     size_t in_flight = 0;  // bytes of the request that a worker has
     size_t held = 0;       // what is counted of this connection in held_
@@ -79,6 +82,7 @@ class ConnectionLoop {
   void accept_all(size_t index);
   void admit(size_t index, Fd fd);
   bool make_room(size_t index);
+  bool greet(uint64_t id, Connection& c);
   void read(uint64_t id, Connection& c);
   void advance(uint64_t id, Connection& c);
   void expect_request(uint64_t id, Connection& c);

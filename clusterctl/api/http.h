@@ -47,12 +47,14 @@ struct Peer {
   gid_t gid = static_cast<gid_t>(-1);
   pid_t pid = 0;
   std::vector<gid_t> groups;  // supplementary ones
+  std::string local = {};     // TCP: our own address at this end, "127.0.0.1" or "[::1]"
 };
 
 // Who is asking, set by authentication before any handler runs. `name` is fit for Job.initiator:
-// "root", "alice", "token".
+// "uid:1000", "token", "token:ci".
 struct Identity {
   std::string name;
+  bool named_token = false;  // one of /v1/tokens, which may not make or revoke others
 };
 
 struct Request {

@@ -30,8 +30,9 @@ Status HttpEngine::listen_unix(const fs::path& path, const std::string& group) {
   return {};
 }
 
-Result<int> HttpEngine::listen_tcp(const std::string& host, int port) {
-  auto listener = Listener::tcp(host, port);
+Result<int> HttpEngine::listen_tcp(const std::string& host, int port,
+                                   std::shared_ptr<const TlsServer> tls) {
+  auto listener = Listener::tcp(host, port, std::move(tls));
   if (!listener) return fail(listener.error());
   const int bound = listener->port();
   listeners_.push_back(std::move(*listener));

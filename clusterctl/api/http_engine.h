@@ -37,7 +37,8 @@ class HttpEngine {
   // Before start(). Connections queue from here on and are served after start(). The TCP one
   // returns the port.
   Status listen_unix(const fs::path& path, const std::string& group);
-  Result<int> listen_tcp(const std::string& host, int port);
+  Result<int> listen_tcp(const std::string& host, int port,
+                         std::shared_ptr<const TlsServer> tls = nullptr);
 
   Status start();
   // Refuses new connections, lets running handlers finish, ends streams. The handler's own objects

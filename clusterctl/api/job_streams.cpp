@@ -5,7 +5,7 @@
 
 #include <charconv>
 
-#include "api/job_tail.h"
+#include "api/job_log.h"
 #include "api/resources.h"
 #include "base/strings.h"
 #include "job/job_json.h"
@@ -157,6 +157,23 @@ class PlainLog final : public RunWalker {
   uint64_t skip_to(uint64_t position) override { return position; }
 };
 
+// The same, followed; the end is a line of text.
+class FollowedText final : public RunWalker {
+ public:
+  FollowedText(StreamRequest request, std::string (*last_line)(const job::Job&))
+      : RunWalker(std::move(request)), last_line_(last_line) {}
+
+ protected:
+  Chunk render(const job::StageStatus&, const std::string& lines, uint64_t, uint64_t) override {
+    return {shared(lines), 0, 0};
+  }
+  uint64_t skip_to(uint64_t position) override { return position; }
+  std::string end_text(const job::Job& job) override { return last_line_(job); }
+
+ private:
+  std::string (*const last_line_)(const job::Job&);
+};
+
 class FollowedLog final : public RunWalker {
  public:
   using RunWalker::RunWalker;
@@ -266,6 +283,13 @@ Result<StreamRequest> read_request(const Controller& c, const std::shared_ptr<Jo
 }
 
 }  // namespace
+
+Response follow_text(std::shared_ptr<JobTails> tails, std::string job,
+                     std::string (*last_line)(const job::Job&)) {
+  StreamRequest request{std::move(tails), std::move(job), "output.log", {}, true};
+  return Response::streamed("text/plain; charset=utf-8",
+                            std::make_unique<FollowedText>(std::move(request), last_line));
+}
 
 void add_job_stream_routes(Router& router, Controller& c) {
   const auto tails = std::make_shared<JobTails>(c);

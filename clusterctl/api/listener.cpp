@@ -106,6 +106,7 @@ Listener::Listener(Listener&& other) noexcept
       transport_(other.transport_),
       name_(std::move(other.name_)),
       port_(other.port_),
+      tls_(std::move(other.tls_)),
       path_(std::move(other.path_)),
       device_(other.device_),
       inode_(other.inode_) {
@@ -152,8 +153,10 @@ Result<Listener> Listener::unix_socket(const fs::path& path, const std::string& 
   return out;
 }
 
-Result<Listener> Listener::tcp(const std::string& host, int port) {
+Result<Listener> Listener::tcp(const std::string& host, int port,
+                               std::shared_ptr<const TlsServer> tls) {
   Listener out;
+  out.tls_ = std::move(tls);
   out.transport_ = Transport::kTcp;
   out.name_ = fmt::format("{}:{}", host, port);
   if (port < 0 || port > 65535) {
@@ -208,6 +211,11 @@ Peer peer_of(int fd, Transport transport) {
   int port = 0;
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
     peer.address = address_text(address, port);
+  }
+  size = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
+    const std::string own = address_text(address, port);
+    peer.local = own.substr(0, own.rfind(':'));
   }
   return peer;
 }

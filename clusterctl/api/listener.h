@@ -3,9 +3,11 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <string>
 
 #include "api/http.h"
+#include "api/tls.h"
 #include "base/files.h"
 
 namespace clusterctl::api {
@@ -18,7 +20,9 @@ class Listener {
   // that of a living one is an Error.
   static Result<Listener> unix_socket(const fs::path& path, const std::string& group);
   // `host` is an address or a name, port 0 any free one. A port in use is an Error naming it.
-  static Result<Listener> tcp(const std::string& host, int port);
+  // With `tls` its connections speak that.
+  static Result<Listener> tcp(const std::string& host, int port,
+                              std::shared_ptr<const TlsServer> tls = nullptr);
 
   ~Listener() { close(); }
   Listener(Listener&& other) noexcept;
@@ -31,6 +35,7 @@ class Listener {
   // "unix:/run/clusterctl.sock", "127.0.0.1:9007".
   const std::string& name() const { return name_; }
   int port() const { return port_; }
+  const std::shared_ptr<const TlsServer>& tls() const { return tls_; }
   void close();
 
  private:
@@ -40,6 +45,7 @@ class Listener {
   Transport transport_ = Transport::kUnix;
   std::string name_;
   int port_ = 0;
+  std::shared_ptr<const TlsServer> tls_;
   fs::path path_;
   dev_t device_ = 0;
   ino_t inode_ = 0;

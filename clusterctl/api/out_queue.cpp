@@ -1,10 +1,6 @@
 #include "api/out_queue.h"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <array>
-#include <cerrno>
 
 namespace clusterctl::api {
 
@@ -21,7 +17,7 @@ void OutQueue::clear() {
   first_ = sent_ = 0;
 }
 
-OutQueue::Sent OutQueue::send(int fd, bool& progress) {
+OutQueue::Sent OutQueue::send(ByteStream& io, bool& progress) {
   while (first_ < pieces_.size()) {
     std::array<iovec, 8> parts;
     size_t count = 0;
@@ -29,18 +25,12 @@ OutQueue::Sent OutQueue::send(int fd, bool& progress) {
       const std::string_view text = pieces_[i].view().substr(i == first_ ? sent_ : 0);
       parts[count++] = {const_cast<char*>(text.data()), text.size()};
     }
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    const ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0) {
-      progress = true;
-      drop_sent(static_cast<size_t>(n));
-    } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      return Sent::kBlocked;
-    } else if (!(n < 0 && errno == EINTR)) {
-      return Sent::kGone;
-    }
+    size_t n = 0;
+    const ByteStream::Io done = io.write(parts.data(), count, n);
+    if (done == ByteStream::Io::kBlocked) return Sent::kBlocked;
+    if (done == ByteStream::Io::kGone) return Sent::kGone;
+    progress = true;
+    drop_sent(n);
   }
   clear();
   return Sent::kAll;

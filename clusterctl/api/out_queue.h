@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "api/byte_stream.h"
+
 namespace clusterctl::api {
 
 using SharedText = std::shared_ptr<const std::string>;
@@ -19,8 +21,8 @@ class OutQueue {
   bool empty() const { return pieces_.empty(); }
   void clear();
 
-  // As much as the socket takes now. `progress`: at least one byte has left.
-  Sent send(int fd, bool& progress);
+  // As much as the connection takes now. `progress`: at least one byte has left.
+  Sent send(ByteStream& io, bool& progress);
 
  private:
   struct Piece {

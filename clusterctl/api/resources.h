@@ -11,13 +11,16 @@ namespace clusterctl::api {
 // What /v1/version and /readyz say of this daemon.
 struct About {
   std::string version;
-  std::string ansible;    // version of ansible-core, or why it is not known
-  std::string playbooks;  // path
+  std::string ansible;         // version of ansible-core, or why it is not known
+  std::string playbooks;       // path
+  std::string ca_fingerprint;  // of the authority that clients of the TLS listener pin
 };
 
 void add_node_routes(Router& router, controller::Controller& controller);
 // POST /v1/monitor/event, /v1/nodes/{n}/confirm-hardware, /v1/nodes/{n}/rename.
 void add_monitor_routes(Router& router, controller::Controller& controller);
+// POST /v1/join and /v1/join/leave, which need no token but a join token; /v1/join-tokens.
+void add_join_routes(Router& router, controller::Controller& controller);
 void add_job_routes(Router& router, controller::Controller& controller);
 void add_job_stream_routes(Router& router, controller::Controller& controller);
 void add_job_timeline_routes(Router& router, controller::Controller& controller);
@@ -26,6 +29,8 @@ void add_plan_routes(Router& router, controller::Controller& controller);
 void add_global_routes(Router& router, controller::Controller& controller);
 void add_event_routes(Router& router, controller::Controller& controller);
 void add_meta_routes(Router& router, controller::Controller& controller, About about);
+// GET and POST /v1/tokens, DELETE /v1/tokens/{t}.
+void add_token_routes(Router& router, controller::Controller& controller);
 // GET /v1/status, /v1/cluster, /v1/managers, /v1/services, /v1/inventory, /v1/notifications. Null:
 // nobody is notified.
 void add_cluster_routes(Router& router, controller::Controller& controller,

@@ -1,11 +1,9 @@
 #include "api/stream_hub.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <utility>
 
 #include "base/log.h"
@@ -146,13 +144,14 @@ void StreamHub::take_mail() {
 void StreamHub::open(NewStream fresh) {
   const uint64_t id = ++last_id_;
   Stream& stream = streams_[id];
-  stream.fd = std::move(fresh.fd);
-  stream.out.push(std::move(fresh.head));
+  stream.io = std::move(fresh.io);
+  stream.out = std::move(fresh.out);
+  stream.may_receive = stream.io->received() + kMaxReceived;
   stream.source = std::move(fresh.source);
   stream.chunked = fresh.chunked;
   stream.heartbeat = fresh.heartbeat;
   stream.quiet_since = options_.now();
-  if (!poller_.add(stream.fd.get(), id, EPOLLIN | EPOLLRDHUP)) return close(id);
+  if (!poller_.add(stream.io->fd(), id, EPOLLIN | EPOLLRDHUP)) return close(id);
   stream.source->start([box = mailbox_, id] { box->wake(id); });
   pump(id, stream);
 }
@@ -164,11 +163,10 @@ void StreamHub::on_event(uint64_t id, uint32_t events) {
   if ((events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0 || !client_present(stream)) {
     return close(id);
   }
-  if ((events & EPOLLOUT) != 0) {
-    stream.blocked = false;
-    poller_.modify(stream.fd.get(), id, EPOLLIN | EPOLLRDHUP);
-    pump(id, stream);
-  }
+  const bool was_blocked = stream.blocked;
+  if ((events & stream.awaits) != 0) stream.blocked = false;
+  listen(id, stream);
+  if (was_blocked && !stream.blocked) pump(id, stream);
 }
 
 void StreamHub::on_due(uint64_t id) {
@@ -189,11 +187,14 @@ void StreamHub::pump(uint64_t id, Stream& stream) {
   for (int i = 0; i < kStepsAtOnce; ++i) {
     if (!flush(stream)) return close(id);
     if (stream.blocked) {
-      poller_.modify(stream.fd.get(), id, EPOLLIN | EPOLLRDHUP | EPOLLOUT);
+      listen(id, stream);
       deadlines_.set(id, stream.quiet_since + options_.write_timeout);
       return;
     }
-    if (stream.ended) return close(id);
+    if (stream.ended) {
+      stream.io->finish();
+      return close(id);
+    }
     bool more = false;
     try {
       more = step(id, stream);
@@ -281,10 +282,21 @@ bool StreamHub::flush(Stream& stream) {
   if (stream.out.empty()) return true;
   bool progress = false;
   const Steady begun = options_.now();
-  const OutQueue::Sent sent = stream.out.send(stream.fd.get(), progress);
+  const OutQueue::Sent sent = stream.out.send(*stream.io, progress);
   if (progress) stream.quiet_since = begun;
   stream.blocked = sent == OutQueue::Sent::kBlocked;
+  if (stream.blocked) stream.awaits = stream.io->waits_for();
   return sent != OutQueue::Sent::kGone;
+}
+
+// What its connection wakes us for. One whose reading waits for room to write would wake us for
+// ever with what it has to read.
+void StreamHub::listen(uint64_t id, const Stream& stream) {
+  uint32_t events = EPOLLRDHUP;
+  if (!stream.deaf) events |= EPOLLIN;
+  if (stream.blocked) events |= stream.awaits;
+  if (stream.deaf) events |= EPOLLOUT;
+  poller_.modify(stream.io->fd(), id, events);
 }
 
 void StreamHub::schedule(uint64_t id, const Stream& stream) {
@@ -303,19 +315,19 @@ void StreamHub::schedule(uint64_t id, const Stream& stream) {
 // Throws away what a listening client sends; false when it has closed or talks too much.
 bool StreamHub::client_present(Stream& stream) {
   std::array<char, 4096> scratch;
-  while (true) {
-    const ssize_t n = recv(stream.fd.get(), scratch.data(), scratch.size(), MSG_DONTWAIT);
-    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-    if (n == 0) return false;
-    stream.received += static_cast<size_t>(n);
-    if (stream.received > kMaxReceived) return false;
+  while (stream.io->received() <= stream.may_receive) {
+    size_t n = 0;
+    const ByteStream::Io done = stream.io->read(scratch.data(), scratch.size(), n);
+    stream.deaf = done == ByteStream::Io::kBlocked && stream.io->waits_for() == EPOLLOUT;
+    if (done != ByteStream::Io::kDone) return done == ByteStream::Io::kBlocked;
   }
+  return false;
 }
 
 void StreamHub::close(uint64_t id) {
   const auto it = streams_.find(id);
   if (it == streams_.end()) return;
-  poller_.remove(it->second.fd.get());
+  poller_.remove(it->second.io->fd());
   deadlines_.clear(id);
   leave(id, it->second);
   streams_.erase(it);

@@ -1,6 +1,6 @@
 // Serves all endless answers of the daemon with one thread: pulls each StreamSource when its client
 // can take more, sends heartbeats, and notices clients that are gone. Knows nothing of requests; it
-// is handed a connected descriptor. All public members may be called from any thread.
+// is handed a connection. All public members may be called from any thread.
 //
 // A client holds at most one step of its source, and steps that many get are shared. One that takes
 // nothing is not pulled; after the write timeout it is dropped.
@@ -31,8 +31,8 @@ struct StreamOptions {
 
 // A connection whose answer is a stream. A place for it must have been reserved.
 struct NewStream {
-  Fd fd;  // non-blocking
-  std::string head;
+  std::unique_ptr<ByteStream> io;
+  OutQueue out;  // what goes first: the head of the answer
   std::unique_ptr<StreamSource> source;
   bool chunked = true;
   bool heartbeat = true;
@@ -61,12 +61,14 @@ class StreamHub {
 
  private:
   struct Stream {
-    Fd fd;
+    std::unique_ptr<ByteStream> io;
     OutQueue out;
     std::unique_ptr<StreamSource> source;
     bool chunked = true, heartbeat = true, ended = false, blocked = false;
-    size_t received = 0;
-    Steady quiet_since{};  // last time something was sent
+    uint64_t may_receive = 0;  // bytes in all, while it should only listen
+    uint32_t awaits = 0;       // while blocked: what sending waits for
+    bool deaf = false;         // reading waits for room to write
+    Steady quiet_since{};      // last time something was sent
     std::optional<Steady> poll_at;
     uint64_t crowd = 0;  // 0: none
   };
@@ -89,6 +91,7 @@ class StreamHub {
   void look(uint64_t crowd);
   void tell(uint64_t crowd);
   bool flush(Stream& stream);
+  void listen(uint64_t id, const Stream& stream);
   void schedule(uint64_t id, const Stream& stream);
   bool client_present(Stream& stream);
   void close(uint64_t id);

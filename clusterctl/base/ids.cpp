@@ -23,12 +23,15 @@ void fill_random(unsigned char* out, size_t size) {
 
 }  // namespace
 
-std::string RandomIds::node_id() {
-  unsigned char bytes[12];
-  fill_random(bytes, sizeof bytes);
-  std::string out;
-  for (unsigned char b : bytes) out += kBase32[b & 31];
+std::string random_base32(size_t characters) {
+  std::string out(characters, '\0');
+  fill_random(reinterpret_cast<unsigned char*>(out.data()), out.size());
+  for (char& c : out) c = kBase32[static_cast<unsigned char>(c) & 31];
   return out;
+}
+
+std::string RandomIds::node_id() {
+  return random_base32(12);
 }
 
 std::string RandomIds::ulid() {

@@ -33,5 +33,7 @@ class RandomIds final : public Ids {
 
 // `bytes` random bytes from the kernel as lower-case hexadecimal: tokens and secrets.
 std::string random_hex(size_t bytes);
+// `characters` of lower-case base32, five random bits each.
+std::string random_base32(size_t characters);
 
 }  // namespace clusterctl

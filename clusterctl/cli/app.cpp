@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/session.h"
 #include "cli/text.h"
+#include "client/server_trust.h"
 
 namespace clusterctl::cli {
 namespace {
@@ -16,20 +17,25 @@ namespace {
 constexpr int kHelpColumn = 34;
 
 struct Globals {
-  std::string server, token_file, output = "table";
+  std::string server, token_file, ca_file, ca_fingerprint, output = "table";
   bool json = false, quiet = false, no_color = false;
 };
 
 void global_options(Options& o, Globals& g) {
   o.value("--server", "ADDRESS", g.server,
-          "daemon: unix:PATH or http://HOST:PORT; several separated by commas, the first that "
+          "daemon: unix:PATH or https://HOST:PORT; several separated by commas, the first that "
           "answers is used "
           "(CLUSTERCTL_SERVER)");
   o.value("--token-file", "FILE", g.token_file,
           "file with the token for a TCP server (CLUSTERCTL_TOKEN_FILE)");
+  o.value("--ca-fingerprint", "SHA256", g.ca_fingerprint,
+          "authority that an https server must have: cluster info on the controller shows it "
+          "(CLUSTERCTL_CA_FINGERPRINT)");
+  o.value("--ca-file", "FILE", g.ca_file,
+          "authorities for https servers instead of the system's (CLUSTERCTL_CA_FILE)");
   o.value("-o,--output", "FORMAT", g.output, "table, wide, json, yaml or name").choices = {
       "table", "wide", "json", "yaml", "name"};
-  o.flag("--json", g.json, "the same as -o json");
+  o.flag("-j,--json", g.json, "the same as -o json");
   o.flag("-q,--quiet", g.quiet, "names or ids only; no hints");
   o.flag("--no-color", g.no_color, "no colours (also NO_COLOR)");
 }
@@ -255,6 +261,16 @@ Result<std::unique_ptr<client::RestClient>> connect(const Dependencies& d, const
     if (!token) return fail(token.error());
     settings.token = std::move(*token);
   }
+  const std::string pin = from_env(d, "CLUSTERCTL_CA_FINGERPRINT", g.ca_fingerprint);
+  if (!pin.empty()) {
+    auto parsed = client::parse_fingerprint(pin);
+    if (!parsed) return fail(parsed.error());
+    settings.ca_pin = std::move(*parsed);
+  }
+  settings.ca_file = from_env(d, "CLUSTERCTL_CA_FILE", g.ca_file);
+  if (!settings.ca_file.empty()) {
+    if (auto ok = client::check_ca_file(settings.ca_file); !ok) return fail(ok.error());
+  }
   return d.connect(std::move(settings));
 }
 
@@ -270,6 +286,7 @@ Result<int> run_command(Command& command, const Dependencies& d, const Globals& 
   auto rest = command.needs_server ? connect(d, g) : d.connect({});
   if (!rest) return fail(rest.error());
   Session session{d.terminal, **rest, d.timer, tree, d.version, format_of(g), g.quiet, color};
+  session.connect = d.connect;
   auto code = command.run(session);
   requested = session.requested_nodes;
   return code;

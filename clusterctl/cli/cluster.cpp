@@ -110,6 +110,9 @@ class ClusterInfo final : public Command {
     if (!status) return fail(status.error());
     auto services = session.get("/v1/services");
     if (!services) return fail(services.error());
+    auto version = session.get("/v1/version");
+    if (!version) return fail(version.error());
+    const std::string ca = text(*version, "ca_fingerprint");
     const Json& quorum = field(*status, "services");
     const Json& list = field(*services, "services");
     if (session.structured()) {
@@ -117,7 +120,8 @@ class ClusterInfo final : public Command {
                     {"nodes", field(*status, "nodes")},
                     {"quorum", quorum},
                     {"vip", field(*status, "vip")},
-                    {"services", list}});
+                    {"services", list},
+                    {"ca_fingerprint", ca}});
       return kExitOk;
     }
     std::string out = line("Cluster", text(*cluster, "name")) + line("Id", text(*cluster, "id")) +
@@ -132,6 +136,7 @@ class ClusterInfo final : public Command {
     }
     out += line("Acceptance", text(*cluster, "accept_policy")) +
            line("Unavailable", "at most " + text(*cluster, "max_unavailable") + " of the workers");
+    out += line("CA SHA-256", ca);
     session.terminal.out(out);
     return kExitOk;
   }
@@ -168,6 +173,10 @@ Noun cluster_noun() {
   Noun noun{"cluster", "The cluster as a whole", {}, {}, nullptr};
   noun.commands.push_back(std::make_unique<ClusterInfo>());
   noun.commands.push_back(make_cluster_update());
+  noun.commands.push_back(make_cluster_token());
+  noun.commands.push_back(make_cluster_init());
+  noun.commands.push_back(make_cluster_join());
+  noun.commands.push_back(make_cluster_leave());
   return noun;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "cli/cluster_commands.h"
+#include "cli/contiv_commands.h"
 
 namespace clusterctl::cli {
 
@@ -108,6 +109,8 @@ Tree make_tree() {
   tree.commands.push_back(make_events());
   tree.commands.push_back(make_version());
   tree.commands.push_back(make_completion());
+  tree.commands.push_back(make_discover());
+  tree.nouns.push_back(config_noun());
   return tree;
 }
 

@@ -25,8 +25,10 @@ class Events final : public Command {
         "node.removed,\n"
         "node.lifecycle, node.condition, node.maintenance_overdue, node.presence, node.returned,\n"
         "job.queued, job.started,\n"
-        "job.stage, job.ended, globals.updated, daemon.started. With -f and -o json: one JSON "
-        "object a line.";
+        "job.stage, job.ended, globals.updated, token.created, token.revoked, daemon.started. With "
+        "-f "
+        "and -o json:\n"
+        "one JSON object a line.";
   }
   void options(Options& o) override {
     o.flag("-f,--follow", follow_, "go on with what happens from now on");

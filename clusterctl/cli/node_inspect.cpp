@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/ssh_key.h"
 #include "base/strings.h"
 #include "cli/node_commands.h"
 #include "cli/node_row.h"
@@ -34,6 +35,21 @@ std::string hardware_text(const Json& h) {
   return join(out, ", ");
 }
 
+// What it asked for when it joined.
+std::string requested_text(const Json& r) {
+  if (!r.is_object()) return "";
+  std::vector<std::string> out;
+  if (const std::string group = text(r, "host_group"); !group.empty())
+    out.push_back("group " + group);
+  if (const auto names = texts(field(r, "capabilities")); !names.empty())
+    out.push_back("capabilities " + join(names, " "));
+  if (const std::string labels = map_text(field(r, "labels")); !labels.empty())
+    out.push_back("labels " + labels);
+  if (const std::string os = text(r, "os"); !os.empty()) out.push_back("runs " + os);
+  return (out.empty() ? "nothing" : join(out, "; ")) + "; joined " + short_time(field(r, "since")) +
+         " by token " + text(r, "token");
+}
+
 std::string indented(const std::string& table) {
   std::string out;
   for (const std::string& line : split(table, '\n', true)) out += "  " + line + "\n";
@@ -49,7 +65,7 @@ std::string details_of(const Json& node) {
       row("Name", text(node, "name")) + row("Id", text(node, "id")) +
       row("Address", text(spec, "addr")) + row("Ssh user", text(ssh, "user")) +
       row("Ssh port", text(ssh, "port")) + row("Host key", text(ssh, "host_key")) +
-      row("Jump", text(ssh, "jump")) +
+      row("Fingerprint", ssh_fingerprint(text(ssh, "host_key"))) + row("Jump", text(ssh, "jump")) +
       row("Status",
           text(status, "lifecycle") + (previous.empty() ? "" : " (was " + previous + ")")) +
       row("Maintenance", shown_maintenance(node)) + row("Presence", text(status, "presence")) +
@@ -58,6 +74,7 @@ std::string details_of(const Json& node) {
       row("Group", shown_group(node)) + row("Role", text(node, "role")) +
       row("Capabilities", shown_capabilities(node)) +
       row("Availability", shown_availability(node)) + row("Health", shown_health(node)) +
+      row("Requested", requested_text(field(status, "requested"))) +
       row("Labels", map_text(field(spec, "labels"))) +
       row("Versions", map_text(field(spec, "versions"))) +
       row("Variables", map_text(field(spec, "vars"))) +

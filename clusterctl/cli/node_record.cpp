@@ -1,4 +1,4 @@
-// Commands that change the record of nodes and do nothing on the machines: label, accept, reject,
+// Commands that change the record of nodes and do nothing on the machines: label, reject,
 // forget-hostkey, allocate.
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "cli/changes_plan.h"
+#include "cli/each_node.h"
 #include "cli/node_commands.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -18,72 +19,18 @@ tl::unexpected<Error> usage(std::string message, std::string hint) {
   return fail(Code::kInvalid, "usage", std::move(message), std::move(hint));
 }
 
-// One node and the version of its record that the change is made for; empty: whatever it is.
-struct Target {
-  std::string name;
-  std::string version;
-};
-
-// The same request for each of several nodes. All are tried; the first refusal is the result.
-class Each {
- public:
-  Each(Session& session, std::string method, std::string action, Json body)
-      : session_(session),
-        method_(std::move(method)),
-        action_(std::move(action)),
-        body_(std::move(body)) {}
-
-  // `done`: what a node is now, "labelled".
-  Result<int> run(const std::vector<Target>& targets, const std::string& done) {
-    session_.requested_nodes = targets.size();
-    Json answers = Json::array();
-    for (const Target& target : targets) {
-      std::map<std::string, std::string> headers;
-      if (!target.version.empty()) headers["If-Match"] = fmt::format("\"{}\"", target.version);
-      auto node = session_.call(method_, "/v1/nodes/" + client::escape(target.name) + action_,
-                                body_, headers);
-      if (!node) {
-        refused(node.error());
-        continue;
-      }
-      if (!session_.structured()) {
-        session_.line(session_.names_only() ? text(*node, "name")
-                                            : fmt::format("node {} {}", text(*node, "name"), done));
-      }
-      answers.push_back(std::move(*node));
-    }
-    if (session_.structured() && !answers.empty())
-      session_.data(answers.size() == 1 ? answers[0] : answers);
-    if (first_) return fail(std::move(*first_));
-    return kExitOk;
-  }
-
- private:
-  void refused(const Error& error) {
-    if (!first_) {
-      first_ = error;
-    } else {
-      print_error(session_.terminal, error, 0, session_.color);
-    }
-  }
-
-  Session& session_;
-  std::string method_, action_;
-  Json body_;
-  std::optional<Error> first_;
-};
-
-std::vector<Target> named(const std::vector<std::string>& names, const std::string& version = "") {
-  std::vector<Target> out;
+std::vector<NodeTarget> named(const std::vector<std::string>& names,
+                              const std::string& version = "") {
+  std::vector<NodeTarget> out;
   for (const std::string& name : names) out.push_back({name, version});
   return out;
 }
 
 // Each with the version it was found at: one whose labels are changed meanwhile is refused.
-Result<std::vector<Target>> selected(Session& session, const std::string& selector) {
+Result<std::vector<NodeTarget>> selected(Session& session, const std::string& selector) {
   auto nodes = session.get_all("/v1/nodes", {{"selector", selector}}, "nodes");
   if (!nodes) return fail(nodes.error());
-  std::vector<Target> out;
+  std::vector<NodeTarget> out;
   for (const Json& node : *nodes)
     out.push_back({text(node, "name"), text(node, "resource_version")});
   if (!out.empty()) return out;
@@ -92,10 +39,10 @@ Result<std::vector<Target>> selected(Session& session, const std::string& select
 }
 
 // What these nodes would be with it; nothing is done.
-Result<int> planned(Session& session, const std::vector<Target>& targets, const Json& spec) {
+Result<int> planned(Session& session, const std::vector<NodeTarget>& targets, const Json& spec) {
   session.requested_nodes = targets.size();
   Json nodes = Json::array();
-  for (const Target& target : targets) nodes.push_back({{"name", target.name}, {"spec", spec}});
+  for (const NodeTarget& target : targets) nodes.push_back({{"name", target.name}, {"spec", spec}});
   return show_changes(session, {{"nodes", std::move(nodes)}});
 }
 
@@ -130,52 +77,17 @@ class NodeLabel final : public Command {
     if (labels->empty()) return usage("give labels: nothing was changed", "k=v sets, k- removes");
     if (!version_.empty() && names.size() != 1)
       return usage("--if-match is the version of one node", "name one node");
-    auto targets = selector_.empty() ? Result<std::vector<Target>>(named(names, version_))
+    auto targets = selector_.empty() ? Result<std::vector<NodeTarget>>(named(names, version_))
                                      : selected(session, selector_);
     if (!targets) return fail(targets.error());
     if (plan_) return planned(session, *targets, {{"labels", *labels}});
-    return Each(session, "PATCH", "", {{"spec", {{"labels", *labels}}}}).run(*targets, "labelled");
+    return EachNode(session, "PATCH", "", {{"spec", {{"labels", *labels}}}})
+        .run(*targets, "labelled");
   }
 
  private:
   std::vector<std::string> words_;
   std::string selector_, version_;
-  bool plan_ = false;
-};
-
-class NodeAccept final : public Command {
- public:
-  NodeAccept() : Command("accept", "Let nodes that wait for it belong to the fleet") {
-    details =
-        "What they get can be said at the same time.\n"
-        "Example: clusterctl node accept n7 --host-group service-worker --label rack=r3";
-  }
-  void options(Options& o) override {
-    o.arguments("NAMES", names_, "names or ids of the nodes", true);
-    o.value("-g,--host-group", "GROUP", group_, "host group they get");
-    o.list("--capability,--capabilities", "NAME", capabilities_, "what they may carry", true);
-    o.list("--label", "K=V", labels_, "labels they get");
-    o.value("--reason", "TEXT", reason_, "why; kept in the history of the node");
-    o.flag("--plan", plan_, "only show what would change");
-  }
-  Result<int> run(Session& session) override {
-    Json body = Json::object();
-    auto labels = parse_labels(labels_, false);
-    if (!labels) return fail(labels.error());
-    if (!labels->empty()) body["labels"] = *labels;
-    if (!group_.empty()) body["host_group"] = group_;
-    if (!capabilities_.empty()) body["capabilities"] = capabilities_;
-    if (plan_) {
-      body["acceptance"] = "accepted";
-      return planned(session, named(names_), body);
-    }
-    if (!reason_.empty()) body["reason"] = reason_;
-    return Each(session, "POST", "/accept", std::move(body)).run(named(names_), "accepted");
-  }
-
- private:
-  std::vector<std::string> names_, capabilities_, labels_;
-  std::string group_, reason_;
   bool plan_ = false;
 };
 
@@ -193,7 +105,7 @@ class NodeWord final : public Command {
     if (plan_) return planned(session, named(names_), spec_);
     Json body = Json::object();
     if (!reason_.empty()) body["reason"] = reason_;
-    return Each(session, "POST", "/" + name, std::move(body)).run(named(names_), done_);
+    return EachNode(session, "POST", "/" + name, std::move(body)).run(named(names_), done_);
   }
 
  private:
@@ -221,7 +133,7 @@ class NodeAllocate final : public Command {
   }
   Result<int> run(Session& session) override {
     if (plan_) return planned(session, named(names_), {{"allocation", word_}});
-    return Each(session, "PATCH", "", {{"spec", {{"allocation", word_}}}})
+    return EachNode(session, "PATCH", "", {{"spec", {{"allocation", word_}}}})
         .run(named(names_), "is " + word_);
   }
 
@@ -235,9 +147,6 @@ class NodeAllocate final : public Command {
 
 CommandPtr make_node_label() {
   return std::make_unique<NodeLabel>();
-}
-CommandPtr make_node_accept() {
-  return std::make_unique<NodeAccept>();
 }
 CommandPtr make_node_reject() {
   return std::make_unique<NodeWord>("reject", "rejected", Json{{"acceptance", "rejected"}},

@@ -64,6 +64,9 @@ std::string shown_health(const Json& node) {
   }
   if (!bad.empty()) words.push_back("unhealthy: " + join(bad, " "));
   if (text(status(node, "presence")) == "Disappeared") words.push_back("disappeared");
+  const std::string acceptance = text(spec(node, "acceptance"));
+  if (acceptance == "pending") words.push_back("waits for acceptance");
+  if (acceptance == "rejected") words.push_back("rejected");
   if (!words.empty()) return join(words, ", ");
   return services.is_object() && !services.empty() ? "healthy" : "";
 }

@@ -2,7 +2,9 @@
 // things. Lives for one command; one thread.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "client/curl_client.h"
 #include "client/rest_client.h"
 #include "client/sse_reader.h"
 
@@ -30,6 +33,8 @@ struct Session {
   bool quiet = false;
   bool color = false;
   size_t requested_nodes = 0;  // of a refused request, for "3 of 12 nodes refused"
+  // For commands that choose for themselves whom they talk to (needs_server is false).
+  std::function<std::unique_ptr<client::RestClient>(client::Settings)> connect = nullptr;
 
   bool structured() const { return format == Format::kJson || format == Format::kYaml; }
   bool names_only() const { return quiet || format == Format::kName; }

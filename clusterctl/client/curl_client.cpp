@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "base/strings.h"
+#include "client/server_trust.h"
 
 namespace clusterctl::client {
 namespace {
@@ -74,9 +76,21 @@ size_t on_header(char* data, size_t, size_t size, void* user) {
   return size;
 }
 
+CURLcode on_tls(CURL*, void* ssl_context, void* user) {
+  static_cast<ServerTrust*>(user)->install(ssl_context);
+  return CURLE_OK;
+}
+
+bool failed_in_tls(CURLcode code) {
+  return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR ||
+         code == CURLE_SSL_CERTPROBLEM || code == CURLE_SSL_CACERT_BADFILE ||
+         code == CURLE_SSL_CIPHER || code == CURLE_SSL_ISSUER_ERROR;
+}
+
 class CurlClient final : public RestClient {
  public:
-  explicit CurlClient(Settings settings) : settings_(std::move(settings)) {}
+  explicit CurlClient(Settings settings)
+      : settings_(std::move(settings)), trust_(settings_.ca_pin) {}
 
   Result<Response> send(const Request& request) override {
     Transfer t;
@@ -142,6 +156,12 @@ class CurlClient final : public RestClient {
 
   Status perform(const Endpoint& endpoint, const Request& request, Transfer& t,
                  const KeepGoing* keep_going) {
+    const bool clear = endpoint.socket.empty() && endpoint.url.starts_with("http://");
+    if (clear && !endpoint.local && !settings_.token.empty()) {
+      return fail(Code::kInvalid, "plain_token",
+                  fmt::format("the token is not sent to {} without TLS", endpoint.name),
+                  "use https://");
+    }
     if (!easy_) easy_.reset(curl_easy_init());
     if (!multi_) multi_.reset(curl_multi_init());
     if (!easy_ || !multi_) return fail(Code::kInternal, "curl", "libcurl cannot be started");
@@ -169,6 +189,17 @@ class CurlClient final : public RestClient {
     curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(h, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(h, CURLOPT_SSL_CTX_FUNCTION, on_tls);
+    curl_easy_setopt(h, CURLOPT_SSL_CTX_DATA, &trust_);
+    if (!settings_.ca_file.empty() || !settings_.ca_pin.empty()) {
+      // A pin needs no others, and a new machine may have none.
+      curl_easy_setopt(h, CURLOPT_CAINFO,
+                       settings_.ca_pin.empty() ? settings_.ca_file.c_str() : nullptr);
+      curl_easy_setopt(h, CURLOPT_CAPATH, nullptr);
+    }
+    error_text_[0] = '\0';
+    curl_easy_setopt(h, CURLOPT_ERRORBUFFER, error_text_.data());
     curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS,
                      static_cast<long>(settings_.connect_timeout.count()));
     if (streaming) {
@@ -233,6 +264,11 @@ class CurlClient final : public RestClient {
       return fail(Code::kTooLarge, "answer_too_large",
                   fmt::format("the answer of {} is larger than {} bytes", endpoint.name, t.limit));
     }
+    if (failed_in_tls(code)) {
+      const std::string_view text(error_text_.data());
+      return fail(trust_.explain(endpoint.name, host_of(endpoint.url),
+                                 text.empty() ? curl_easy_strerror(code) : text));
+    }
     double connected = 0;
     curl_easy_getinfo(t.handle, CURLINFO_CONNECT_TIME, &connected);
     long os = 0;
@@ -272,9 +308,17 @@ class CurlClient final : public RestClient {
     return error;
   }
 
+  static std::string host_of(const std::string& url) {
+    const std::string rest = url.substr(url.find("://") + 3);
+    return rest.front() == '[' ? rest.substr(1, rest.find(']') - 1)
+                               : rest.substr(0, rest.find(':'));
+  }
+
   Settings settings_;
   size_t current_ = 0;
-  Multi multi_;  // before easy_: a handle must go before the multi that holds its connection
+  std::array<char, CURL_ERROR_SIZE> error_text_{};
+  ServerTrust trust_;  // outlives the connections, whose contexts refer to it
+  Multi multi_;        // before easy_: a handle must go before the multi that holds its connection
   Easy easy_;
 };
 

@@ -1,6 +1,6 @@
-// RestClient through libcurl: Unix socket or TCP, bearer token, several servers (the first that
-// answers is kept). Connecting takes at most 3 s, answers have a limit in size and time, redirects
-// are not followed, proxies are never used for local servers. One thread.
+// RestClient through libcurl: Unix socket, TCP or TLS, bearer token, several servers (the first
+// that answers is kept). Connecting takes at most 3 s, answers have a limit in size and time,
+// redirects are not followed, proxies are never used for local servers. One thread.
 #pragma once
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "client/endpoint.h"
 #include "client/rest_client.h"
 
@@ -15,7 +16,10 @@ namespace clusterctl::client {
 
 struct Settings {
   std::vector<Endpoint> endpoints;
-  std::string token;  // empty: none
+  std::string token;  // empty: none; never sent in the clear to another machine
+  // Of https:// servers. The pin decides alone; without both: the system's authorities.
+  std::string ca_pin;  // SHA-256 of the authority's certificate, 64 lower-case digits, or empty
+  fs::path ca_file;    // authorities in PEM, or empty
   std::string user_agent = "clusterctl";
   std::chrono::milliseconds connect_timeout{3000};
   std::chrono::milliseconds request_timeout{60000};

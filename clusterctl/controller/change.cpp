@@ -38,11 +38,25 @@ State apply(const State& state, const Change& change) {
       fleet->secret_digests.erase(name);
     }
   }
+  for (const auto& [id, token] : change.tokens) {
+    if (token) {
+      next.tokens[id] = *token;
+    } else {
+      next.tokens.erase(id);
+    }
+  }
   for (const auto& [id, plan] : change.plans) {
     if (plan) {
       next.plans[id] = std::make_shared<StoredPlan>(*plan);
     } else {
       next.plans.erase(id);
+    }
+  }
+  for (const auto& [id, token] : change.join_tokens) {
+    if (token) {
+      next.join_tokens[id] = *token;
+    } else {
+      next.join_tokens.erase(id);
     }
   }
   for (const uint64_t number : change.forgotten_revisions) next.revisions.erase(number);

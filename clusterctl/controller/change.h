@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "access/api_token.h"
 #include "controller/event_log.h"
 #include "controller/history.h"
+#include "controller/join_token.h"
 #include "controller/revision.h"
 #include "controller/stored_plan.h"
 #include "fleet/snapshot.h"
@@ -26,13 +28,15 @@ struct Change {
   std::optional<fleet::Cluster> cluster;
   std::map<std::string, job::Job> jobs;
   std::set<std::string> removed_jobs;
-  std::map<std::string, std::optional<Json>> secrets;      // nullopt: remove
-  std::map<std::string, std::optional<StoredPlan>> plans;  // nullopt: remove
-  std::vector<Event> events;                               // numbered by the writer
-  std::optional<std::optional<Time>> isolated_since;       // since when most nodes are out of sight
-  std::vector<HistoryEntry> history;  // derived from all that; numbered likewise
-  std::string by, reason;             // who makes it, and why, if that was said; for the history
-  std::string what;                   // how it is called in the list of revisions
+  std::map<std::string, std::optional<Json>> secrets;                  // nullopt: remove
+  std::map<std::string, std::optional<StoredPlan>> plans;              // nullopt: remove
+  std::map<std::string, std::optional<access::ApiToken>> tokens = {};  // by id; nullopt: remove
+  std::map<std::string, std::optional<JoinToken>> join_tokens = {};    // by id; nullopt: remove
+  std::vector<Event> events;                                           // numbered by the writer
+  std::optional<std::optional<Time>> isolated_since;  // since when most nodes are out of sight
+  std::vector<HistoryEntry> history;                  // derived from all that; numbered likewise
+  std::string by, reason;  // who makes it, and why, if that was said; for the history
+  std::string what;        // how it is called in the list of revisions
   // Filled by the writer when it commits.
   std::optional<Revision> revision = std::nullopt;
   std::set<uint64_t> forgotten_revisions = {};
@@ -43,10 +47,12 @@ struct State {
   std::shared_ptr<const fleet::Snapshot> fleet = std::make_shared<fleet::Snapshot>();
   std::map<std::string, std::shared_ptr<const job::Job>> jobs;  // by id: oldest first
   std::map<std::string, Json> secrets;
+  std::map<std::string, access::ApiToken> tokens;  // by id
   Histories history;
   uint64_t globals_revision = 0;
   std::map<std::string, std::shared_ptr<const StoredPlan>> plans;  // by id: oldest first
   std::map<uint64_t, std::shared_ptr<const Revision>> revisions;   // of what is wanted
+  std::map<std::string, JoinToken> join_tokens;                    // by id
 };
 
 // How a secret's value is known to the fleet (fleet::Snapshot::secret_digests).

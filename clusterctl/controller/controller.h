@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "access/api_token.h"
 #include "base/annotations.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -18,9 +19,11 @@
 #include "controller/change.h"
 #include "controller/damper.h"
 #include "controller/event_log.h"
+#include "controller/join_token.h"
 #include "controller/reports.h"
 #include "controller/secrets.h"
 #include "controller/writer.h"
+#include "fleet/join.h"
 #include "job/continue.h"
 #include "job/host.h"
 #include "job/locks.h"
@@ -36,7 +39,11 @@ struct Settings {
   int max_parallel_runs = 2;  // urgent jobs (job/locks.h) do not count
   size_t keep_jobs = 500;     // ended jobs kept, with their logs
   job::RunDefaults run_defaults;
-  fleet::OwnHost own_host;                      // the machine it runs on; empty: nobody asked
+  fleet::OwnHost own_host;  // the machine it runs on; empty: nobody asked
+  // What machines that join need: the key by which runs reach nodes, one line ("ssh-ed25519 AAAA…";
+  // empty: there is none), and the fingerprint of the certificate authority of this API, 64 hex
+  // digits (empty: it has none).
+  std::string ssh_public_key, ca_fingerprint;
   std::chrono::milliseconds store_retry{1000};  // after the store refused a step
 };
 
@@ -78,6 +85,13 @@ struct AppliedPlan {
 using IfMatch = std::optional<std::vector<int64_t>>;
 // kStale "stale" when `version` is none of them. `what`: "node n1".
 Status check_version(std::string_view what, uint64_t version, const IfMatch& if_match);
+
+// What becomes of a machine that joins: what it is told.
+struct Joined {
+  fleet::Node node;
+  fleet::Admission admission;
+  std::string leave_secret;  // said once; of a dry run empty
+};
 
 // Who asks for a change, and why, if that was said.
 struct By {
@@ -123,6 +137,17 @@ class Controller final : public job::Host {
   Result<fleet::Node> rename_node(std::string_view ref, const Json& body, const IfMatch& if_match,
                                   bool dry_run = false);
 
+  // Join tokens (docs/join.md). The text of a new one is answered once and stored nowhere.
+  Result<NewJoinToken> create_join_token(const Json& body, const By& by) EXCLUDES(mutex_);
+  // Again: as it is.
+  Result<JoinToken> revoke_join_token(std::string_view id, const By& by) EXCLUDES(mutex_);
+  // Body of POST /v1/join. Whoever has a token may ask: kUnauthenticated without a good one, else
+  // kInvalid or kConflict; a refusal changes nothing and uses nothing up.
+  Result<Joined> join_machine(const Json& body) EXCLUDES(mutex_);
+  // Body of POST /v1/join/leave, {"node", "secret"}. True: it is no longer a member of anything;
+  // false: it is, and operators see that it asks.
+  Result<bool> leave_machine(const Json& body) EXCLUDES(mutex_);
+
   // `merge`: null removes a name; else everything is replaced. Answers the warnings (names no role
   // knows). `if_match`: revisions of the globals.
   Result<std::vector<Problem>> set_globals(const Json& vars, bool merge,
@@ -133,6 +158,15 @@ class Controller final : public job::Host {
   // stored.
   Result<fleet::Cluster> patch_cluster(const Json& patch, const IfMatch& if_match = std::nullopt,
                                        bool dry_run = false);
+
+  // Body {"name", "expires"?: time or duration, "read_only"?}. Only this answer has the text.
+  struct NewToken {
+    access::ApiToken token;
+    std::string text;
+  };
+  Result<NewToken> create_token(const Json& body, const std::string& by);
+  // By id or name; nobody gets in with it from now on.
+  Status revoke_token(std::string_view ref, const std::string& by);
 
   // `if_match`: versions of the one node that the request names.
   Result<Accepted> create_job(const Json& body, const std::string& initiator,
@@ -189,6 +223,7 @@ class Controller final : public job::Host {
   // What the facts of a run say about which machines the nodes are.
   void recognize(const State& now, const job::Proposal& proposal, Change& change) const;
   Result<Report> parse_report(const Json& body) const;
+  Result<JoinToken> good_join_token(const Json& body) const;
   void work_off(Report& report, fleet::Snapshot& fleet, Change& change) REQUIRES(mutex_);
   const fleet::Node* before(const Change& change, const std::string& id) const;
   bool admit(const std::string& id, fleet::Snapshot& fleet, const Change& change,

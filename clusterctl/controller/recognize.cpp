@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "controller/controller.h"
+#include "fleet/evidence.h"
 #include "fleet/patterns.h"
 #include "fleet/problems.h"
 
@@ -13,8 +14,6 @@ namespace clusterctl::controller {
 namespace {
 
 constexpr size_t kMaxMachines = 1000;
-constexpr size_t kMaxEvidence = 128;  // characters of a serial
-constexpr size_t kMaxCards = 64;
 
 // One entry of "nodes" of an event.
 fleet::Sighting parse_machine(const Json& machine, const std::string& place,
@@ -23,32 +22,13 @@ fleet::Sighting parse_machine(const Json& machine, const std::string& place,
   problems.take(check_keys(machine, {"name", "addr", "serial", "uuid", "macs", "host_key"}, place));
   out.name = fleet::normal_label(problems.take(get_string(machine, "name")));
   out.addr = problems.take(get_string(machine, "addr"));
-  fleet::Identity& i = out.identity;
-  i.serial = trim(problems.take(get_string(machine, "serial")));
-  i.uuid = lower(trim(problems.take(get_string(machine, "uuid"))));
-  i.macs = problems.take(get_strings(machine, "macs"));
-  for (std::string& mac : i.macs) mac = lower(trim(mac));
+  std::string host_key;
   const std::string key = problems.take(get_string(machine, "host_key"));
-  if (!key.empty()) i.host_key = problems.take(fleet::check_host_key(key));
+  if (!key.empty()) host_key = problems.take(fleet::check_host_key(key));
   problems.take(fleet::check_name(out.name));
   if (!out.addr.empty()) problems.take(fleet::check_addr(out.addr, place + ".addr"));
-  const auto printable = [](const std::string& text) {
-    return text.size() <= kMaxEvidence &&
-           text.find_first_not_of(
-               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-               " -_.,:;/+#()[]") == std::string::npos;
-  };
-  bool good = printable(i.serial) && printable(i.uuid) && i.macs.size() <= kMaxCards;
-  for (const std::string& mac : i.macs) good = good && printable(mac);
-  if (!good) {
-    problems.add(
-        Code::kInvalid,
-        Problem{"bad_evidence",
-                fmt::format("{}: what a machine says of itself is plain text of at most {} "
-                            "characters, not {}",
-                            place, kMaxEvidence, fleet::shown(i.serial)),
-                "", ""});
-  }
+  out.identity = fleet::parse_evidence(machine, place, problems);
+  out.identity.host_key = std::move(host_key);
   return out;
 }
 

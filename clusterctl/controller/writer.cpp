@@ -154,10 +154,19 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
     } else if (key.starts_with("secrets/")) {
       state.secrets[key.substr(8)] = value->value("value", Json());
       fleet->secret_digests[key.substr(8)] = secret_digest(state.secrets[key.substr(8)]);
+    } else if (key.starts_with("tokens/")) {
+      auto token = access::api_token_from_record(*value);
+      if (!token) return fail(token.error());
+      const std::string id = token->id;
+      state.tokens[id] = std::move(*token);
     } else if (key.starts_with("history/")) {
       auto entry = history_from_record(*value);
       if (!entry) return fail(entry.error());
       history[entry->node].push_back(std::move(*entry));
+    } else if (key.starts_with(kJoinTokenPrefix)) {
+      auto token = join_token_from(*value);
+      if (!token) return fail(token.error());
+      state.join_tokens[token->id] = std::move(*token);
     } else if (key == "globals") {
       fleet->globals = value->value("vars", Json::object());
       state.globals_revision = record.revision;
@@ -246,6 +255,21 @@ std::vector<store::Operation> Writer::operations(Change& change) {
       put("secrets/" + name, {{"v", 1}, {"value", *value}});
     } else {
       remove("secrets/" + name);
+    }
+  }
+  for (const auto& [id, token] : change.tokens) {
+    if (token) {
+      put("tokens/" + id, access::to_record(*token));
+    } else {
+      remove("tokens/" + id);
+    }
+  }
+  for (const auto& [id, token] : change.join_tokens) {
+    const std::string key = std::string(kJoinTokenPrefix) + id;
+    if (token) {
+      put(key, to_record(*token));
+    } else {
+      remove(key);
     }
   }
   for (const std::string& key : number_history(now->history, change.history, clock_.now()))

@@ -13,6 +13,7 @@ const std::vector<std::string_view>& condition_types() {
                                                     condition::kHardwareReplaced,
                                                     condition::kIdentityConflict,
                                                     condition::kInterrupted,
+                                                    condition::kLeaveRequested,
                                                     condition::kMaintenanceOverdue,
                                                     condition::kNeedsVerification,
                                                     condition::kNotCleaned,

@@ -22,6 +22,8 @@ inline constexpr std::string_view kNotCleaned =
 inline constexpr std::string_view kMaintenanceOverdue =
     "MaintenanceOverdue";                                // its maintenance should be over
 inline constexpr std::string_view kPending = "Pending";  // wanted in service, cannot be yet
+inline constexpr std::string_view kLeaveRequested =
+    "LeaveRequested";  // the machine itself asks to be taken out
 }  // namespace condition
 
 const std::vector<std::string_view>& condition_types();

@@ -116,8 +116,21 @@ struct Elsewhere {
   bool operator==(const Elsewhere&) const = default;
 };
 
+// What a machine said and asked for when it joined (fleet/join.h). Only a wish: nothing of it
+// counts before an operator grants it.
+struct Requested {
+  std::string host_group;
+  std::vector<std::string> capabilities;
+  std::map<std::string, std::string> labels;
+  std::string os;     // "debian 12", in its own words
+  std::string token;  // id of the join token, 8 characters; tells in the list of tokens who made it
+  std::string leave_digest;  // of the secret by which it may leave again; stored, never shown
+  Time since{};
+  bool operator==(const Requested&) const = default;
+};
+
 // type: Dirty, Failed, NeedsVerification, IdentityConflict, HardwareReplaced, Drifted, Interrupted,
-// NotCleaned, Pending, MaintenanceOverdue.
+// NotCleaned, Pending, MaintenanceOverdue, LeaveRequested.
 struct Condition {
   std::string type;
   std::string reason;  // one line
@@ -149,6 +162,7 @@ struct NodeStatus {
   std::optional<Hardware> hardware;
   std::optional<Identity> identity;
   std::optional<Elsewhere> elsewhere;
+  std::optional<Requested> requested;      // of a machine that joined by itself
   std::vector<Condition> conditions;       // at most one of each type, sorted by type
   std::optional<Maintenance> maintenance;  // only in Lifecycle::kMaintenance and kCancelled
   // Runs that broke off here and may have left processes: ended before anything else happens there.

@@ -158,6 +158,18 @@ Identity read_identity(Reader& r, const Json& o) {
   return {r.text(o, "serial"), r.text(o, "uuid"), r.text(o, "host_key"), r.texts(o, "macs")};
 }
 
+Requested read_requested(Reader& r, const Json& o) {
+  Requested out;
+  out.host_group = r.text(o, "host_group");
+  out.capabilities = r.texts(o, "capabilities");
+  out.labels = r.text_map(o, "labels");
+  out.os = r.text(o, "os");
+  out.token = r.text(o, "token");
+  out.leave_digest = r.text(o, "leave_digest");
+  out.since = r.time(o, "since").value_or(Time{});
+  return out;
+}
+
 NodeStatus read_status(Reader& r, const Json& o) {
   NodeStatus s;
   s.lifecycle = r.word_of(o, "lifecycle", s.lifecycle);
@@ -179,6 +191,8 @@ NodeStatus read_status(Reader& r, const Json& o) {
     s.elsewhere = {r.text(seen, "addr"), r.text(seen, "name"),
                    r.time(seen, "since").value_or(Time{})};
   }
+  if (o.contains("requested") && !o["requested"].is_null())
+    s.requested = read_requested(r, r.object(o, "requested"));
   for (const Json& c : r.objects(o, "conditions")) {
     s.conditions.push_back({r.text(c, "type"), r.text(c, "reason"), r.text(c, "job"),
                             r.time(c, "since").value_or(Time{})});
@@ -230,6 +244,12 @@ Json to_json(const Identity& i) {
 
 Json to_json(const Elsewhere& e) {
   return {{"addr", e.addr}, {"name", e.name}, {"since", format_time(e.since)}};
+}
+
+Json to_json(const Requested& r) {
+  return {{"host_group", r.host_group}, {"capabilities", r.capabilities},
+          {"labels", r.labels},         {"os", r.os},
+          {"token", r.token},           {"since", format_time(r.since)}};
 }
 
 Json to_json(const Applied& a) {
@@ -287,6 +307,7 @@ Json to_json(const NodeStatus& s) {
           {"hardware", s.hardware ? to_json(*s.hardware) : Json()},
           {"identity", s.identity ? to_json(*s.identity) : Json()},
           {"elsewhere", s.elsewhere ? to_json(*s.elsewhere) : Json()},
+          {"requested", s.requested ? to_json(*s.requested) : Json()},
           {"conditions", std::move(conditions)},
           {"maintenance", s.maintenance ? to_json(*s.maintenance) : Json()},
           {"fence_runs", s.fence_runs}};
@@ -309,6 +330,8 @@ Json to_store(const Node& node) {
   out["v"] = kNodeVersion;
   if (const auto& applied = node.status.applied)
     out["status"]["applied"]["digests"] = {{"vars", applied->vars}, {"catalog", applied->catalog}};
+  if (const auto& requested = node.status.requested)
+    out["status"]["requested"]["leave_digest"] = requested->leave_digest;
   return out;
 }
 

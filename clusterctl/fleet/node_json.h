@@ -24,6 +24,7 @@ Json to_json(const ServiceStatus& status);
 Json to_json(const Hardware& hardware);
 Json to_json(const Identity& identity);
 Json to_json(const Elsewhere& elsewhere);
+Json to_json(const Requested& requested);
 Json to_json(const Applied& applied);
 Json to_json(const Condition& condition);
 

@@ -321,12 +321,10 @@ Request pinned(const Request& request, const Plan& plan, const fleet::Snapshot& 
     return out;
   }
   // With names the group is what the nodes get; else it was how they were found.
-  if (!reassigns(out) && (out.kind == "update" || availability_of(out.kind)))
+  if (!reassigns(out) && (out.kind == "update" || availability_of(out.kind) || is_stay(out.kind)))
     out.host_group.clear();
   out.nodes.clear();
   out.selector.clear();
-  if (out.kind == "update" || out.kind == "drain" || out.kind == "activate" || is_stay(out.kind))
-    out.host_group.clear();
   for (const std::string& id : plan.targets) {
     const auto it = snapshot.nodes.find(id);
     if (it != snapshot.nodes.end()) out.nodes.push_back(it->second.name);

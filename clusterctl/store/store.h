@@ -2,9 +2,9 @@
 // commits are serialised.
 //
 // Keys: meta/schema, cluster, globals, nodes/<id>, jobs/<id>, jobs/<id>/nodes/<node>, plans/<id>,
-// events/<%020d>, secrets/<name>. Values are JSON texts with a field "v". Every back end enforces
-// the limits below (a distributed store has them by nature), so that no caller grows past what a
-// later back end can take.
+// events/<%020d>, secrets/<name>, tokens/<id>. Values are JSON texts with a field "v". Every back
+// end enforces the limits below (a distributed store has them by nature), so that no caller grows
+// past what a later back end can take.
 #pragma once
 
 #include <cstdint>

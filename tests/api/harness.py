@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import time
 
@@ -221,7 +222,13 @@ class Daemon:
     def connection(self, via="unix", timeout=30):
         if via == "unix":
             return UnixConnection(self.socket, timeout)
+        if via == "tls":
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=ssl.create_default_context(cafile=str(self.ca_file)))
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+
+    @property
+    def ca_file(self):
+        return self.state_dir / "api-pki/ca.crt"
 
     def token(self):
         return (self.directory / "token").read_text().strip()

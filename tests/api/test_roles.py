@@ -196,6 +196,14 @@ def test_a_drain_that_waits_behind_a_failed_promotion_does_not_keep_its_group(cl
     assert cluster.node("w1")["spec"]["availability"] == "drain"
 
 
+def test_an_update_gives_another_group(cluster):
+    job = cluster.wait(cluster.submit("update", nodes=["w1"], host_group="service-master")["id"], "succeeded")
+    assert job["request"]["host_group"] == "service-master"
+    node = cluster.node("w1")
+    assert node["status"]["applied"]["host_group"] == node["spec"]["host_group"] == "service-master" and node["role"] == "manager"
+    assert cluster.double.members()["w1"]["role"] == "manager"
+
+
 def test_a_promotion_that_waits_behind_an_update_is_not_taken_for_done(cluster):
     cluster.double.orders(site="gate:go:swarm")
     update = cluster.submit("update", nodes=["w1"])

@@ -7,7 +7,9 @@
 
 #include "api/openapi.h"
 #include "api/service.h"
+#include "base/digest.h"
 #include "engine_fixture.h"
+#include "fakes/fake_clock.h"
 
 namespace clusterctl::api {
 namespace {
@@ -88,6 +90,63 @@ TEST_F(AuthTest, OnlyOurNamesInHost) {
   }
   EXPECT_EQ(check(tcp({good_})), "forbidden: unknown_host");
   EXPECT_EQ(check(tcp({{"Host", "evil.example"}}, "/healthz")), "forbidden: unknown_host");
+}
+
+TEST_F(AuthTest, TheAddressThatWasReachedIsOurs) {
+  Request request = tcp({{"Host", "10.7.7.7:9007"}, good_});
+  EXPECT_EQ(check(request), "forbidden: unknown_host");
+  request.peer.local = "10.7.7.7";
+  EXPECT_EQ(check(request), "ok: token");
+  Request v6 = tcp({{"Host", "[FD00::7]"}, good_});
+  v6.peer.local = "[fd00::7]";
+  EXPECT_EQ(check(v6), "ok: token");
+  v6.peer.local = "";
+  EXPECT_EQ(check(v6), "forbidden: unknown_host");
+}
+
+TEST_F(AuthTest, NamedTokens) {
+  FakeClock clock;
+  const std::string text = access::api_token_text("abcdefgh2345", std::string(40, 'a'));
+  access::ApiToken token;
+  token.id = "abcdefgh2345";
+  token.name = "ci";
+  token.digest = sha256_hex(text);
+  std::optional<access::ApiToken> known = token;
+  std::string asked;
+  options_.clock = &clock;
+  options_.find_token = [&](const std::string& id) {
+    asked = id;
+    return known;
+  };
+  const auto with = [](const std::string& given, const char* method = "GET") {
+    Request request = tcp({{"Host", "localhost"}, {"Authorization", "Bearer " + given}});
+    request.method = method;
+    return request;
+  };
+  EXPECT_EQ(check(with(text)), "ok: token:ci");
+  EXPECT_EQ(asked, token.id);
+  EXPECT_TRUE(Auth(options_).check(with(text))->named_token);
+  EXPECT_FALSE(Auth(options_).check(with(kToken))->named_token);
+  EXPECT_EQ(check(with(text, "DELETE")), "ok: token:ci");
+  const std::string other = access::api_token_text(token.id, std::string(40, 'b'));
+  EXPECT_EQ(check(with(other)), "unauthenticated: wrong_token");
+  EXPECT_EQ(check(with(text + "a")), "unauthenticated: wrong_token");
+
+  known->read_only = true;
+  EXPECT_EQ(check(with(text)), "ok: token:ci");
+  EXPECT_EQ(check(with(text, "HEAD")), "ok: token:ci");
+  for (const char* method : {"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "get", ""}) {
+    EXPECT_EQ(check(with(text, method)), "forbidden: read_only") << method;
+  }
+  known->expires = clock.now() + std::chrono::milliseconds(1);
+  EXPECT_EQ(check(with(text)), "ok: token:ci");
+  clock.advance(std::chrono::milliseconds(1));
+  EXPECT_EQ(check(with(text)), "unauthenticated: token_expired");
+  EXPECT_EQ(check(with(other)), "unauthenticated: wrong_token");
+  known.reset();
+  EXPECT_EQ(check(with(text)), "unauthenticated: wrong_token");
+  options_.find_token = nullptr;
+  EXPECT_EQ(check(with(text)), "unauthenticated: wrong_token");
 }
 
 TEST_F(AuthTest, PagesOfOtherSitesAreRefused) {

@@ -86,7 +86,14 @@ class EngineTest : public testing::Test {
 
   void start() {
     engine_ = std::make_unique<HttpEngine>(options_, [this](Request& r) { return handle(r); });
-    const auto port = engine_->listen_tcp("127.0.0.1", 0);
+    std::shared_ptr<const TlsServer> tls;
+    if (RawClient::over_tls() || always_tls_) {
+      auto made = TlsServer::make(test_identity().chain, test_identity().key);
+      ASSERT_TRUE(made) << made.error().line();
+      tls_ = *made;
+      tls = *made;
+    }
+    const auto port = engine_->listen_tcp("127.0.0.1", 0, tls);
     ASSERT_TRUE(port) << port.error().line();
     port_ = *port;
     const auto listening = engine_->listen_unix(socket(), "");
@@ -120,7 +127,10 @@ class EngineTest : public testing::Test {
   RawClient local() const { return RawClient::unix_socket(socket()); }
   fs::path socket() const { return dir_ / "s"; }
   // The daemon is alive and answers a plain request.
-  bool alive() const { return tcp().ask("GET /ping HTTP/1.1\r\nHost: x\r\n\r\n").status == 200; }
+  bool alive() const {
+    auto client = always_tls_ ? RawClient::tls(port_, {}) : tcp();
+    return client.ask("GET /ping HTTP/1.1\r\nHost: x\r\n\r\n").status == 200;
+  }
 
   fs::path dir_;
   EngineOptions options_;
@@ -129,6 +139,8 @@ class EngineTest : public testing::Test {
   SharedText shared_ = std::make_shared<const std::string>("\"" + std::string(8 << 20, 's') + "\"");
   std::atomic<int> handled_{0};
   int port_ = 0;
+  bool always_tls_ = false;
+  std::shared_ptr<TlsServer> tls_;
   std::unique_ptr<HttpEngine> engine_;
 };
 

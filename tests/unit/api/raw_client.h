@@ -1,4 +1,5 @@
-// A client that says exactly what a test tells it to, right or wrong, over TCP or a Unix socket.
+// A client that says exactly what a test tells it to, right or wrong, over TCP, TLS or a Unix
+// socket. With CLUSTERCTL_TEST_TLS in the environment all TCP of these tests is TLS.
 #pragma once
 
 #include <arpa/inet.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
@@ -17,6 +19,7 @@
 
 #include "base/files.h"
 #include "base/strings.h"
+#include "fakes/test_tls.h"
 
 namespace clusterctl::api {
 
@@ -28,7 +31,18 @@ struct RawAnswer {
 
 class RawClient {
  public:
+  static bool over_tls() { return std::getenv("CLUSTERCTL_TEST_TLS") != nullptr; }
   static RawClient tcp(int port) {
+    RawClient out = plain(port);
+    if (over_tls()) out.shake_hands();
+    return out;
+  }
+  static RawClient tls(int port, TestTlsOptions options = {}) {
+    RawClient out = plain(port);
+    out.shake_hands(options);
+    return out;
+  }
+  static RawClient plain(int port) {
     RawClient out(AF_INET);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -48,12 +62,20 @@ class RawClient {
 
   bool connected() const { return connected_; }
   int fd() const { return fd_.get(); }
+  SSL* ssl() const { return ssl_.get(); }
+  // Of TLS.
+  bool established() const { return ssl_ && SSL_is_init_finished(ssl_.get()); }
+  // The other end has said that nothing will follow.
+  bool ended_in_order() const {
+    return ssl_ && (SSL_get_shutdown(ssl_.get()) & SSL_RECEIVED_SHUTDOWN) != 0;
+  }
   void close() { fd_.reset(); }
 
   // False when the other end has closed.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t n = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t n = ssl_ ? SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size()))
+                             : ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (n <= 0) return false;
       bytes.remove_prefix(static_cast<size_t>(n));
     }
@@ -62,7 +84,9 @@ class RawClient {
   // One more piece into the buffer; false at the end (or after 20 s).
   bool receive() {
     char piece[65536];
-    const ssize_t n = recv(fd_.get(), piece, sizeof piece, 0);
+    errno = 0;
+    const ssize_t n =
+        ssl_ ? SSL_read(ssl_.get(), piece, sizeof piece) : recv(fd_.get(), piece, sizeof piece, 0);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
       ADD_FAILURE() << "nothing came for 20 s";
     if (n <= 0) return false;
@@ -85,6 +109,7 @@ class RawClient {
   std::string& buffer() { return buffer_; }
   // Ready to read (or closed) within the time.
   bool readable(int milliseconds) {
+    if (ssl_ && SSL_pending(ssl_.get()) > 0) return true;
     pollfd p{fd_.get(), POLLIN, 0};
     return poll(&p, 1, milliseconds) == 1;
   }
@@ -124,7 +149,14 @@ class RawClient {
     connected_ = connect(fd_.get(), address, size) == 0;
   }
 
+  void shake_hands(TestTlsOptions options = {}) {
+    ssl_ = test_tls_client(fd_.get(), options);
+    connected_ = connected_ && SSL_connect(ssl_.get()) == 1;
+    ERR_clear_error();
+  }
+
   Fd fd_;
+  TestSsl ssl_;
   bool connected_ = false;
   std::string buffer_;
 };

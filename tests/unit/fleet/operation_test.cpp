@@ -122,7 +122,7 @@ TEST(Operation, VerifiedMeansNothingIsOwed) {
   std::vector<std::string> left;
   for (const Condition& c : n.status.conditions) left.push_back(c.type);
   EXPECT_EQ(left, (std::vector<std::string>{"HardwareReplaced", "IdentityConflict",
-                                            "MaintenanceOverdue", "Pending"}));
+                                            "LeaveRequested", "MaintenanceOverdue", "Pending"}));
 }
 
 TEST(Operation, PatchRefusesWhatNeedsAJobAndWhatIsTaken) {

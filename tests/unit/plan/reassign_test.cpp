@@ -206,10 +206,17 @@ TEST_F(ReassignTest, AGroupWithoutNamesStillOnlySelects) {
 
 TEST_F(ReassignTest, ARequestIsPlannedTheSameWhenItsTurnComes) {
   fleet(3, 1);
-  const Request first = request(ask("promote", {"w1"}));
-  const Plan p = accepted(ask("promote", {"w1"}));
-  const Request kept = *parse_request(to_json(pinned(first, p, fleet_.snapshot())));
-  EXPECT_EQ(steps(make_plan(fleet_.snapshot(), catalog_, kept)->stages), steps(p.stages));
+  Json group = ask("update", {"w1"}), capabilities = ask("update", {"w1"});
+  group["host_group"] = "service-master";
+  capabilities["capabilities"] = {"service-worker"};
+  for (const Json& body : {ask("promote", {"w1"}), ask("demote", {"m1"}), group, capabilities}) {
+    const Plan p = accepted(body);
+    const Request kept = *parse_request(to_json(pinned(request(body), p, fleet_.snapshot())));
+    const auto again = make_plan(fleet_.snapshot(), catalog_, kept);
+    ASSERT_TRUE(again) << body << again.error().line();
+    EXPECT_EQ(steps(again->stages), steps(p.stages)) << body;
+    EXPECT_EQ(again->changes, p.changes) << body;
+  }
 }
 
 TEST_F(ReassignTest, TheSameRulesOnceMoreAfterTheObservation) {
