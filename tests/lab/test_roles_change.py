@@ -275,26 +275,6 @@ def test_a_manager_and_a_worker_that_were_away_are_verified_before_they_are_trus
 
 
 @pytest.mark.full
-def test_a_manager_that_moved_gives_up_its_part_and_takes_it_again(lab, c):
-    old = lab.address("node3")
-    new = old.rsplit(".", 1)[0] + ".63"
-    lab.sh("node3", "ip addr del %s/24 dev eth0; ip addr show dev eth0 | grep -q %s || ip addr add %s/24 dev eth0" % (old, new, new))
-    c.until(lambda: c.node("node3")["status"]["presence"] == "Disappeared", 180, "the old address to fall silent")
-    c.cli("node", "move", "node3", new)
-    job = c.do("verify", ["node3"], state="failed")
-    assert old in job["nodes"][0]["message"] or "/etc/hosts" in job["nodes"][0]["message"] or "etcd" in job["nodes"][0]["message"]
-    assert "NeedsVerification" in c.conditions("node3")
-    c.cli("node", "demote", "node3", "--yes")
-    both_say(lab, "node1", ["node1", "node5"])
-    assert lab.sh("node3", "docker info --format '{{.Swarm.NodeAddr}}'") == new
-    c.cli("node", "promote", "node3")
-    both_say(lab, "node1", ["node1", "node3", "node5"])
-    assert lab.sh("node1", "docker node inspect node3 --format '{{.ManagerStatus.Addr}}'") == new + ":2377"
-    assert "https://%s:2380" % new in lab.sh("node1", "set -a; . /etc/etcd/etcdctl.env; etcdctl member list")
-    assert c.lifecycle("node3") == "Allocated" and not c.conditions("node3")
-
-
-@pytest.mark.full
 def test_remove(lab, c):
     refused = c.cli("node", "rm", "node4", code=65)
     assert "decommission" in refused.stderr

@@ -90,7 +90,7 @@ def test_observe_and_show_do_not_fail_for_a_host_that_is_away(cluster):
 # node -> (what is done to it, the services whose verify door must see it with a word of the message, the services that repair it)
 BROKEN = {
     "stopped and edited": {
-        "node1": ("sed -i 's/node2/nodeX/' /etc/hosts || { sed 's/node2/nodeX/' /etc/hosts >/tmp/h; cat /tmp/h >/etc/hosts; }", {"base": "block hosts"}, {"base"}),
+        "node1": ("sed -i 's/ node1$/ nodeX/' /etc/hosts || { sed 's/ node1$/ nodeX/' /etc/hosts >/tmp/h; cat /tmp/h >/etc/hosts; }", {"base": "block hosts"}, {"base"}),
         "node2": ("systemctl stop docker.socket docker.service", {"docker": "started docker", "swarm": "does not answer"}, {"docker"}),
         "node3": ("echo '{}' > /etc/docker/daemon.json", {"docker": "daemon.json"}, {"docker"}),
         "node4": ("docker swarm leave", {"swarm": "not in a swarm"}, {"swarm"}),

@@ -169,6 +169,12 @@ def test_base_hosts(plugin):
     assert plugin("filter", "clusterctl_base").base_hosts(known, "w1", "api") == ["10.0.0.4 w1", "10.0.0.1 m1", "10.0.0.2 m2", "10.0.0.100 api"]
 
 
+def test_only_the_node_itself_and_the_endpoint_have_to_be_in_its_hosts_file(plugin):
+    own_lines = plugin("filter", "clusterctl_base").base_own_lines
+    assert own_lines(["10.0.0.4 w1", "10.0.0.1 m1", "10.0.0.2 m2", "10.0.0.100 api"], "w1", "api") == ["10.0.0.4 w1", "10.0.0.100 api"]
+    assert own_lines([], "w1", "api") == []
+
+
 # ---- docker -----------------------------------------------------------------------------------
 
 def test_docker_proxy_has_both_spellings_and_lets_no_line_through(plugin):
@@ -236,7 +242,7 @@ def test_an_address_that_the_swarm_knows_and_the_node_has_no_more(plugin, here, 
     assert plugin("filter", "clusterctl_swarm").swarm_moved(here, {"interfaces": interfaces}) is moved
 
 
-@pytest.mark.parametrize("role, text", [("worker", "an update lets it join anew"), ("manager", "demote it and promote it again")])
+@pytest.mark.parametrize("role, text", [("worker", "an update lets it join anew"), ("manager", "decommission it and commission it again")])
 def test_a_node_that_moved_is_not_healthy_although_the_swarm_sees_it(plugin, role, text):
     known = hosts(m1={"swarm_seen": dict(SEEN, members=[member("a", role), member("b", "leader")], addr="10.0.0.1"), "clusterctl_role": role,
                       "clusterctl_node": {"interfaces": {"eth0": [{"address": "10.0.0.9", "prefix": 24}]}}})

@@ -32,6 +32,19 @@ def test_block_stays_in_its_place(unit):
         unit.with_block("# BEGIN clusterctl hosts\nrest of the file\n", "hosts", "x")
 
 
+def test_a_block_with_enough_lines_is_left_alone(unit, tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("10.9.9.9 m9\n# BEGIN clusterctl hosts\n10.0.0.4 w1\n10.0.0.1 m1\n# END clusterctl hosts\n")
+    block = {"path": str(path), "name": "hosts", "content": "10.0.0.4 w1\n10.0.0.2 m2"}
+
+    def changes(**more):
+        made = files(unit, check=True)
+        made.block(dict(block, **more))
+        return made.changes
+    assert changes() and changes(enough=[]) and changes(enough=["10.0.0.4 w1", "10.0.0.100 api"]) and changes(enough=["10.9.9.9 m9"])
+    assert changes(enough=["10.0.0.4 w1"]) == []
+
+
 def files(unit, calls=None, check=False):
     made = unit.Files(check, lambda: (calls if calls is not None else []).append("forgotten"))
     made.run = lambda argv: (0, "", "")

@@ -46,6 +46,11 @@ def base_hosts(hostvars, host, alias=""):
     return lines
 
 
+def base_own_lines(lines, host, alias=""):
+    """Those that are about the node itself and the endpoint. Managers come and go; a node is not broken by that."""
+    return [line for line in lines if line.split(" ")[1] in (host, alias)]
+
+
 def megabytes(text):
     match = re.match(r"^(\d+)([MG])$", str(text or "0M"))
     return int(match.group(1)) * (1024 if match.group(2) == "G" else 1) if match else 0
@@ -93,4 +98,4 @@ def base_verdict(hardware, changes, name=""):
 
 class FilterModule(object):
     def filters(self):
-        return {"base_hosts": base_hosts, "base_problems": base_problems, "base_verdict": base_verdict}
+        return {"base_hosts": base_hosts, "base_own_lines": base_own_lines, "base_problems": base_problems, "base_verdict": base_verdict}

@@ -108,7 +108,7 @@ def verdict(seen, members, wanted_role, availability, moved=False):
         fact["message"] = "the node is a %s, a %s is wanted" % ("manager" if own["role"] != "worker" else "worker", wanted_role)
     elif moved:
         fact["message"] = "the node joined the swarm as %s, an address that it has no more: %s" % (
-            seen.get("addr"), "an update lets it join anew" if wanted_role == "worker" else "demote it and promote it again")
+            seen.get("addr"), "an update lets it join anew" if wanted_role == "worker" else "decommission it and commission it again")
     elif own["state"] != "ready" or not own["reachable"]:
         fact["message"] = "the cluster sees the node as %s" % (own["state"] if own["state"] != "ready" else "unreachable")
     elif own["availability"] != availability:

@@ -38,10 +38,11 @@ options:
   blocks:
     description:
       - One marked block of text in somebody else's file, rewritten in place (a bind-mounted file works). Empty content removes it.
+      - A block that has all lines of C(enough) is taken as it is.
     type: list
     elements: dict
     default: []
-    suboptions: {path: {type: path, required: true}, name: {type: str, required: true}, content: {type: str, default: ""}}
+    suboptions: {path: {type: path, required: true}, name: {type: str, required: true}, content: {type: str, default: ""}, enough: {type: list, elements: str}}
   absent:
     description:
       - Files or trees that must not exist. A mount point is emptied and kept. Mounts below it are unmounted first, never entered.
@@ -237,7 +238,10 @@ class Files(object):
         old = self.read(path)
         if old is None and not item["content"]:
             return
-        new = with_block(to_native(old or b"", errors="surrogateescape"), name, item["content"])
+        text = to_native(old or b"", errors="surrogateescape")
+        if item.get("enough") and set(item["enough"]) <= set(lines_of_block(text, name)):
+            return
+        new = with_block(text, name, item["content"])
         new = to_bytes(new, errors="surrogateescape")
         if new == old:
             return
@@ -301,6 +305,12 @@ def mounts_below(path):
             if point.startswith(real + "/"):
                 found.append(point)
     return found
+
+
+def lines_of_block(text, name):
+    begin, end = "# BEGIN clusterctl %s" % name, "# END clusterctl %s" % name
+    lines = [line.strip() for line in text.split("\n")]
+    return lines[lines.index(begin) + 1:lines.index(end)] if begin in lines and end in lines else []
 
 
 def with_block(text, name, content):
@@ -521,7 +531,8 @@ def main():
             ),
             blocks=dict(
                 type="list", elements="dict", default=[],
-                options=dict(path=dict(type="path", required=True), name=dict(type="str", required=True), content=dict(type="str", default="")),
+                options=dict(path=dict(type="path", required=True), name=dict(type="str", required=True), content=dict(type="str", default=""),
+                             enough=dict(type="list", elements="str")),
             ),
             absent=dict(type="list", elements="path", default=[]),
             units=dict(

@@ -237,7 +237,8 @@ TEST_F(Recognize, LookingEndsTheConflictWithAStrangerAtItsAddress) {
   EXPECT_FALSE(has("w1", "IdentityConflict")) << "installed anew it is its own machine, too";
 
   evil();
-  ASSERT_TRUE(patch_node(fleet_.snapshot(), w1, {{"spec", {{"addr", addr}}}}, at(40)));
+  const auto patched = patch_node(fleet_.snapshot(), w1, {{"spec", {{"addr", addr}}}}, at(40));
+  ASSERT_TRUE(patched) << patched.error().line();
   settle();
   EXPECT_FALSE(has("w1", "IdentityConflict")) << "the operator said so";
 
