@@ -367,8 +367,8 @@ void Stepper::finish() {
 }
 
 bool Stepper::propose(std::vector<NodeChange> nodes, std::string event, std::string message) {
-  const auto done =
-      c_.host.propose(Proposal{job_, std::move(nodes), std::move(event), std::move(message)});
+  const auto done = c_.host.propose(
+      Proposal{job_, std::move(nodes), std::move(event), std::move(message), false});
   // A full disk is told once, by the store's writer.
   if (!done && done.error().code == Code::kUnavailable) {
     log::debug("job {}: its step cannot be stored: {}", job_.id, done.error().line());

@@ -37,6 +37,13 @@ class Walk {
     }
     std::sort(missing_.begin(), missing_.end());
   }
+  // Those of them that the same work takes out are back before the next one goes.
+  void come_back(const NodeList& nodes) {
+    for (const Node* node : nodes) {
+      if (node->status.maintenance && node->status.maintenance->kind == "reboot")
+        in_maintenance_.erase(node->name);
+    }
+  }
   // These stop in the same request, at the same time.
   void stop_along(const NodeList& nodes) {
     for (const Node* node : nodes) {
@@ -201,7 +208,7 @@ std::vector<Problem> check_disrupting(const Context& context, const NodeList& ma
       // One that does not answer now takes nothing away while it is worked on.
       if (!member || !member->reachable) continue;
       Walk walk(context, view, problems);
-      if (together) walk.stop_along(managers);
+      together ? walk.stop_along(managers) : walk.come_back(managers);
       walk.take(fleet::Step::kDisrupt, *node);
       const Count now = view.count();
       views[view.service] = {now.total, now.reachable, now.total, now.tolerates()};

@@ -107,6 +107,10 @@ TEST_F(MaintenanceTest, AfterThisJobsOwnObservationItIsAskedOnceMore) {
   const auto again = recheck_quorum(fleet_.snapshot(), catalog_, request(leave), p);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().reason, "quorum_lost");
+  fleet_["m1"].status.maintenance->kind = "reboot";
+  const Json both{{"kind", "reboot"}, {"nodes", {"m1", "m2"}}};
+  EXPECT_TRUE(recheck_quorum(fleet_.snapshot(), catalog_, request(both), accepted(both)))
+      << "m1 is back before m2 goes";
 }
 
 TEST_F(MaintenanceTest, ADeadManagerCanBeTakenOutMeanwhile) {
