@@ -21,6 +21,20 @@ bool take(std::string_view s, size_t& pos, size_t digits, char sep, int& out) {
   return true;
 }
 
+// "Z" or "+01:00" up to the end; how far the clock is ahead of UTC.
+bool take_offset(std::string_view s, size_t pos, std::chrono::minutes& out) {
+  if (pos >= s.size()) return false;
+  const char sign = s[pos++];
+  if (sign == 'Z') return pos == s.size();
+  int h = 0, mi = 0;
+  if ((sign != '+' && sign != '-') || !take(s, pos, 2, ':', h) || !take(s, pos, 2, 0, mi) ||
+      pos != s.size() || h > 23 || mi > 59)
+    return false;
+  out = std::chrono::hours{h} + std::chrono::minutes{mi};
+  if (sign == '-') out = -out;
+  return true;
+}
+
 }  // namespace
 
 std::string format_time(Time t) {
@@ -50,11 +64,12 @@ Result<Time> parse_time(std::string_view s) {
   }
   const year_month_day ymd{year{y}, month{static_cast<unsigned>(mo)},
                            day{static_cast<unsigned>(d)}};
-  ok = ok && pos + 1 == s.size() && s[pos] == 'Z' && ymd.ok() && h < 24 && mi < 60 && sec < 60;
+  minutes ahead{0};
+  ok = ok && take_offset(s, pos, ahead) && ymd.ok() && h < 24 && mi < 60 && sec < 60;
   if (!ok)
-    return fail(Code::kInvalid, "bad_time", fmt::format("\"{}\" is not an RFC 3339 UTC time", s),
-                "write 2026-11-30T10:26:02Z");
-  return Time{sys_days{ymd} + hours{h} + minutes{mi} + seconds{sec} + milliseconds{ms}};
+    return fail(Code::kInvalid, "bad_time", fmt::format("\"{}\" is not an RFC 3339 time", s),
+                "write 2026-11-30T10:26:02Z or 2026-11-30T11:26:02+01:00");
+  return Time{sys_days{ymd} + hours{h} + minutes{mi} + seconds{sec} + milliseconds{ms} - ahead};
 }
 
 Result<std::chrono::seconds> parse_duration(std::string_view text) {

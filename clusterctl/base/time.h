@@ -11,6 +11,7 @@
 namespace clusterctl {
 
 std::string format_time(Time t);
+// Any offset is understood: "…Z", "…+01:00".
 Result<Time> parse_time(std::string_view text);
 
 // "90", "90s", "10m", "2h", "1d": at least a second, at most 365 days. kInvalid "bad_duration".

@@ -86,12 +86,15 @@ class FleetPlan : public Command {
   }
 
   static std::string summary(const Json& plan) {
+    const std::vector<std::string> out = texts(field(plan, "left_out"));
+    const std::string rest = out.empty() ? "" : "; left as before: " + join(out, ", ");
     return field(plan, "nothing") == true
-               ? fmt::format("nothing to do: {} as they shall be",
+               ? fmt::format("nothing to do{}: {} as they shall be{}", out.empty() ? "" : " now",
                              number(field(plan, "unchanged")) == 1
                                  ? "1 node is"
-                                 : fmt::format("{} nodes are", number(field(plan, "unchanged"))))
-               : "plan: " + clean(text(plan, "title"));
+                                 : fmt::format("{} nodes are", number(field(plan, "unchanged"))),
+                             rest)
+               : "plan: " + clean(text(plan, "title")) + rest;
   }
 
   std::string file_, reader_ = "auto", max_unavailable_, timeout_;

@@ -173,8 +173,9 @@ std::string next_step(Session& session, const Json& job) {
   if (kind == "promote" || kind == "demote")
     return "clusterctl node ls shows the roles, clusterctl status the majorities";
   if (kind == "replace") {
+    const std::vector<std::string> asked = texts(field(field(job, "request"), "nodes"));
     return fmt::format("clusterctl node rm {} forgets the one that left",
-                       names.empty() ? "OLD" : names.back());
+                       asked.empty() ? "OLD" : asked.front());
   }
   if (kind == "check") return after_check(session, names);
   return "clusterctl node ls";

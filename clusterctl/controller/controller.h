@@ -202,6 +202,7 @@ class Controller final : public job::Host {
   std::map<std::string, job::Conflict> waiting(const State& state) const;
 
   // job::Host, for steppers.
+  std::set<std::string> waiting_drains() const override;
   std::shared_ptr<const fleet::Snapshot> fleet() const override { return state()->fleet; }
   Status propose(const job::Proposal& proposal) override;
   std::optional<job::Job> current(const std::string& job_id) const override;

@@ -17,8 +17,9 @@ bool is_news(const fleet::Node& node, Time now) {
 }
 
 std::string words(const fleet::Maintenance& stay) {
-  return fmt::format("should have ended {}, asked for by {}{}{}", format_time(*stay.until),
-                     stay.owner, stay.reason.empty() ? "" : ": ", stay.reason);
+  return fmt::format("maintenance should have ended {}, asked for by {}{}{}",
+                     format_time(*stay.until), stay.owner, stay.reason.empty() ? "" : ": ",
+                     stay.reason);
 }
 
 }  // namespace

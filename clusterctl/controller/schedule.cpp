@@ -12,6 +12,7 @@
 #include "fleet/operation.h"
 #include "fleet/tombstone.h"
 #include "job/finish.h"
+#include "job/rolling.h"
 #include "job/stepper.h"
 #include "plan/plan.h"
 
@@ -215,9 +216,24 @@ void Controller::launch(job::Job job) {
       });
 }
 
+std::set<std::string> Controller::waiting_drains() const {
+  std::set<std::string> out;
+  for (const auto& [id, job] : state()->jobs) {
+    if (job->state != job::State::kQueued ||
+        plan::availability_of(job->kind) != fleet::Availability::kDrain)
+      continue;
+    for (const job::NodeOutcome& n : job->nodes) out.insert(n.node);
+  }
+  return out;
+}
+
 Status Controller::propose(const job::Proposal& proposal) {
   MutexLock lock(mutex_);
   const auto now = state();
+  if (proposal.takes_out) {
+    if (auto room = job::check_room(proposal, *now->fleet, deps_.catalog, waiting_drains()); !room)
+      return room;
+  }
   Change change;
   job::Job job = proposal.job;
   if (const auto stored = now->jobs.find(job.id); stored != now->jobs.end()) {

@@ -81,6 +81,8 @@ std::string hint_for(std::string_view code, const std::string& node) {
   if (code == fleet::condition::kDrifted) return fmt::format("clusterctl node update {}", node);
   if (code == fleet::condition::kNeedsVerification)
     return fmt::format("clusterctl node verify {}", node);
+  if (code == fleet::condition::kMaintenanceOverdue)
+    return fmt::format("clusterctl node maintenance exit {}", node);
   return fmt::format("clusterctl node inspect {}", node);
 }
 
@@ -110,9 +112,10 @@ Json problems(const fleet::Snapshot& fleet) {
                return other.type != c.type && other.job == c.job;
              });
     };
-    // Pending is no fault; Drifted is one where somebody is to be asked.
+    // Pending is no fault, nor is that another node has its place; Drifted is one where somebody is
+    // to be asked.
     const auto quiet = [&fleet](const fleet::Condition& c) {
-      return c.type == fleet::condition::kPending ||
+      return c.type == fleet::condition::kPending || c.type == fleet::condition::kReplaced ||
              (c.type == fleet::condition::kDrifted && fleet.cluster.drift_policy == "never");
     };
     for (const fleet::Condition& c : all) {

@@ -17,7 +17,8 @@ const std::vector<std::string_view>& condition_types() {
                                                     condition::kMaintenanceOverdue,
                                                     condition::kNeedsVerification,
                                                     condition::kNotCleaned,
-                                                    condition::kPending};
+                                                    condition::kPending,
+                                                    condition::kReplaced};
   return kTypes;
 }
 

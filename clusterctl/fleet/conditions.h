@@ -20,8 +20,9 @@ inline constexpr std::string_view kInterrupted = "Interrupted";  // a job on it 
 inline constexpr std::string_view kNotCleaned =
     "NotCleaned";  // left the cluster without cleanup: a tombstone
 inline constexpr std::string_view kMaintenanceOverdue =
-    "MaintenanceOverdue";                                // its maintenance should be over
-inline constexpr std::string_view kPending = "Pending";  // wanted in service, cannot be yet
+    "MaintenanceOverdue";                                  // its maintenance should be over
+inline constexpr std::string_view kPending = "Pending";    // wanted in service, cannot be yet
+inline constexpr std::string_view kReplaced = "Replaced";  // another node has taken its place
 inline constexpr std::string_view kLeaveRequested =
     "LeaveRequested";  // the machine itself asks to be taken out
 }  // namespace condition

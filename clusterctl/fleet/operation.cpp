@@ -125,9 +125,9 @@ bool set_applied(Node& node, Applied applied) {
                return std::find(services.begin(), services.end(), entry.first) == services.end();
              }) > 0;
   node.status.applied = std::move(applied);
-  for (std::string_view type :
-       {condition::kDrifted, condition::kFailed, condition::kInterrupted,
-        condition::kNeedsVerification, condition::kDirty, condition::kNotCleaned}) {
+  for (std::string_view type : {condition::kDrifted, condition::kFailed, condition::kInterrupted,
+                                condition::kNeedsVerification, condition::kDirty,
+                                condition::kNotCleaned, condition::kReplaced}) {
     changed |= clear_condition(node.status, type);
   }
   return bump(node, changed);

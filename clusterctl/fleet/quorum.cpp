@@ -18,12 +18,20 @@ std::string state(const StepCase& c) {
   std::string out = fmt::format("{} has {}, {} of them {}", c.service, members(c.count.total),
                                 c.count.reachable, c.count.reachable == 1 ? "answers" : "answer");
   if (!c.missing.empty()) out += fmt::format(" (not {})", join(c.missing, ", "));
+  if (!c.in_maintenance.empty()) {
+    out += fmt::format(", and {} {} in maintenance", join(c.in_maintenance, ", "),
+                       c.in_maintenance.size() == 1 ? "is" : "are");
+  }
+  if (!c.along.empty()) out += fmt::format(", and {} would be down too", join(c.along, ", "));
   return out;
 }
 
 // How to get back to a healthy set of members. The view may be older than what the operator did
 // since: verify renews it.
 std::string repair(const StepCase& c) {
+  if (!c.in_maintenance.empty())
+    return fmt::format("`clusterctl node maintenance exit {}` first", join(c.in_maintenance, " "));
+  if (!c.along.empty()) return "one after the other";
   const auto known = std::find_if(c.missing.begin(), c.missing.end(), is_name);
   if (known == c.missing.end())
     return "`clusterctl node verify` looks again, `clusterctl status` shows the members";
@@ -49,14 +57,15 @@ std::optional<Problem> lost_already(const StepCase& c, std::string_view verb) {
 
 std::optional<Problem> check_add(const StepCase& c) {
   if (auto p = lost_already(c, "added")) return p;
-  if (c.count.reachable == c.count.total || c.force) return std::nullopt;
-  return problem(
-      c, fmt::format("{} should not be added while a member of {} is missing", c.node, c.service),
-      repair(c) + "; or add it all the same with --force");
+  if (c.sure() == c.count.total || c.force) return std::nullopt;
+  return problem(c,
+                 fmt::format("{} should not be added while a member of {} is {}", c.node, c.service,
+                             c.count.reachable == c.count.total ? "in maintenance" : "missing"),
+                 repair(c) + "; or add it all the same with --force");
 }
 
 std::optional<Problem> check_remove(const StepCase& c) {
-  const int total = c.count.total, reachable = c.count.reachable;
+  const int total = c.count.total, reachable = c.sure();
   if (total <= 1) {
     if (!c.others_stay || c.force) return std::nullopt;
     return problem(
@@ -66,10 +75,11 @@ std::optional<Problem> check_remove(const StepCase& c) {
   }
   if (auto p = lost_already(c, "removed")) return p;
   if (reachable - 1 >= majority(total - 1)) return std::nullopt;
-  return problem(c,
-                 fmt::format("without {} only {} of {} of {} would answer, {} must", c.node,
-                             reachable - 1, members(total - 1), c.service, majority(total - 1)),
-                 repair(c));
+  return problem(
+      c,
+      fmt::format("without {} only {} of {} of {} would answer, {} must", c.node,
+                  std::max(0, reachable - 1), members(total - 1), c.service, majority(total - 1)),
+      repair(c));
 }
 
 std::optional<Problem> check_disrupt(const StepCase& c) {
@@ -80,11 +90,11 @@ std::optional<Problem> check_disrupt(const StepCase& c) {
                                c.node, members(c.count.total)),
                    "three managers can spare one; or accept it with --allow-outage");
   }
-  if (c.count.reachable - 1 >= majority(c.count.total)) return std::nullopt;
+  if (c.sure() - 1 >= majority(c.count.total)) return std::nullopt;
   return problem(
       c,
       fmt::format("while {} is down only {} of {} would answer, {} must", c.node,
-                  c.count.reachable - 1, members(c.count.total), majority(c.count.total)),
+                  std::max(0, c.sure() - 1), members(c.count.total), majority(c.count.total)),
       repair(c));
 }
 

@@ -77,6 +77,12 @@ struct StepCase {
   bool allow_outage = false;
   bool others_stay = false;          // commissioned nodes remain that are not in the request
   std::vector<std::string> missing;  // names of members that do not answer, for the message
+  // Names of other members that answer and may stop at any moment: those in maintenance, and those
+  // that this request stops as well. What takes a member away must be safe without them too.
+  std::vector<std::string> in_maintenance, along;
+  int sure() const {
+    return count.reachable - static_cast<int>(in_maintenance.size() + along.size());
+  }
 };
 
 // nullopt: allowed. Else a Problem "quorum" with the numbers, what would break and what to do.

@@ -229,6 +229,7 @@ class Finish {
       note_what_stayed(before, n, changes.back());
     }
     conclude(bad);
+    note_replaced(changes);
     return changes;
   }
 
@@ -421,6 +422,22 @@ class Finish {
       change.set_conditions.push_back({"NeedsVerification", n.message, job_.id, now_});
     }
     return change;
+  }
+
+  // Who gave up its place does not give it up a second time. Its half may have been another job's.
+  void note_replaced(std::vector<NodeChange>& changes) const {
+    if (job_.kind != "replace" || job_.state != State::kSucceeded) return;
+    const auto old = fleet_.find(job_.request.nodes[0]);
+    if (!old) return;
+    auto change = std::find_if(changes.begin(), changes.end(),
+                               [&](const NodeChange& c) { return c.id == (*old)->id; });
+    if (change == changes.end()) {
+      changes.emplace_back();
+      change = changes.end() - 1;
+      change->id = (*old)->id;
+    }
+    change->set_conditions.push_back({std::string(fleet::condition::kReplaced),
+                                      job_.request.with + " has its place", job_.id, now_});
   }
 
   void conclude(int bad) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +50,9 @@ struct Proposal {
   std::vector<NodeChange> nodes;
   std::string event;    // "job.started", "job.stage", "job.ended" or empty
   std::string message;  // of the event
+  // Its nodes leave service: committed only if the budget has room for them at that moment, else
+  // kConflict "budget". So what is asked and what is taken are one step, whoever else asks.
+  bool takes_out = false;
 };
 
 struct Resolved {
@@ -63,6 +67,8 @@ class Host {
   virtual Status propose(const Proposal& proposal) = 0;
   // The job as stored now: a cancel may have been asked for meanwhile.
   virtual std::optional<Job> current(const std::string& job_id) const = 0;
+  // Nodes (ids) that jobs which have not begun want to be drained.
+  virtual std::set<std::string> waiting_drains() const = 0;
   // Replaces {"secret": "<name>"} by the value.
   virtual Result<Resolved> resolve(const Json& vars) const = 0;
 };

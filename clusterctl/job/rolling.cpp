@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "fleet/conditions.h"
 #include "job/causes.h"
 #include "job/finish.h"
 #include "job/stay.h"
@@ -17,17 +18,26 @@ bool has_failed(const NodeOutcome& n) {
   return n.state == OutcomeState::kFailed || n.state == OutcomeState::kCancelled;
 }
 
-// Nodes the batch works on: not those that an observation in it only looks at.
+// Nodes the batch works on, in the order of work: not those that an observation in it only looks
+// at.
 std::vector<std::string> nodes_of(const Job& job, int batch) {
-  std::vector<std::string> out;
+  std::set<std::string> named;
   for (const StageStatus& s : job.stages) {
-    if (s.def.batch != batch || (s.def.name != "site" && s.def.name != "reboot")) continue;
-    for (const std::string& id : s.def.nodes) {
-      const NodeOutcome* n = job.outcome(id);
-      if (n && !has_failed(*n)) out.push_back(id);
-    }
+    if (s.def.batch == batch && s.def.name != "observe")
+      named.insert(s.def.nodes.begin(), s.def.nodes.end());
+  }
+  std::vector<std::string> out;
+  for (const NodeOutcome& n : job.nodes) {
+    if (named.count(n.node) && !has_failed(n)) out.push_back(n.node);
   }
   return out;
+}
+
+// Work that takes workers out of use only as far as the budget goes. --force steps over it where a
+// person takes the nodes out; other kinds have rules of their own (docs/placement.md).
+bool asks_budget(const Job& job) {
+  return job.kind == "update" ||
+         ((job.kind == "maintenance-enter" || job.kind == "reboot") && !job.request.force);
 }
 
 plan::Stage narrowed(const plan::Stage& stage, const std::set<std::string>& to) {
@@ -99,13 +109,19 @@ bool completes_batch(const Job& job, const StageStatus& stage) {
 }
 
 std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::Snapshot& fleet,
-                              const catalog::Catalog& catalog) {
+                              const catalog::Catalog& catalog,
+                              const std::set<std::string>& waiting) {
   if (auto stop = too_many_failures(job)) return stop;
-  if (job.kind != "update") return std::nullopt;  // others take no worker out of use
+  if (!asks_budget(job)) return std::nullopt;
   const int batch = stage.def.batch;
   const std::vector<std::string> nodes = nodes_of(job, batch);
-  const plan::Budget budget = plan::budget_for(fleet, catalog, job.request.max_unavailable, nodes);
+  const plan::Budget budget =
+      plan::budget_for(fleet, catalog, job.request.max_unavailable, nodes, waiting);
   if (budget.fits()) return std::nullopt;
+  if (job.kind == "maintenance-enter") {  // all of them at the same time, or none
+    const Problem problem = plan::over_budget(budget, fleet);
+    return Stop{"budget", problem.message, problem.hint};
+  }
   const int room = budget.room();
   if (room < 1) {
     const fleet::Node& one = fleet.nodes.at(*budget.away.begin());
@@ -116,7 +132,7 @@ std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::S
                     "max_unavailable is {}",
                     away, budget.workers, away == 1 ? "is" : "are", one.name,
                     away == 1 ? "" : ", …", budget.wanted),
-        "bring them back, then `clusterctl job retry --untouched`; or update anew with a larger "
+        "bring them back, then `clusterctl job retry --untouched`; or the same anew with a larger "
         "--max-unavailable"};
   }
   std::vector<std::string> costing;  // in the order of work
@@ -141,7 +157,9 @@ std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
                                     const fleet::Snapshot& fleet, Time now) {
   std::vector<NodeChange> out;
   if (stage.def.batch == 0 || stage.def.name == "observe") return out;
-  for (const std::string& id : worked_on(stage)) {
+  // What fits into the budget now is taken now, not piece by piece.
+  const auto nodes = asks_budget(job) ? nodes_of(job, stage.def.batch) : worked_on(stage);
+  for (const std::string& id : nodes) {
     NodeOutcome* n = job.outcome(id);
     const auto node = fleet.nodes.find(id);
     if (!n || n->begun || node == fleet.nodes.end()) continue;
@@ -151,8 +169,23 @@ std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
     out.back().id = id;
     out.back().event = begin_event(job.part_of(id));
     if (is_stay(job.kind)) out.back().maintenance = begin_stay(job, node->second, now);
+    // It has another end now; whether that has passed as well is looked at anew.
+    if (job.kind == "maintenance-enter")
+      out.back().clear_conditions.emplace_back(fleet::condition::kMaintenanceOverdue);
   }
   return out;
+}
+
+Status check_room(const Proposal& proposal, const fleet::Snapshot& fleet,
+                  const catalog::Catalog& catalog, const std::set<std::string>& waiting) {
+  if (!asks_budget(proposal.job)) return {};
+  std::vector<std::string> nodes;
+  for (const NodeChange& c : proposal.nodes) nodes.push_back(c.id);
+  const plan::Budget budget =
+      plan::budget_for(fleet, catalog, proposal.job.request.max_unavailable, nodes, waiting);
+  if (budget.fits()) return {};
+  const Problem problem = plan::over_budget(budget, fleet);
+  return fail(Code::kConflict, problem.code, problem.message, problem.hint);
 }
 
 namespace {

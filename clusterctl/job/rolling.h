@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,18 @@ bool completes_batch(const Job& job, const StageStatus& stage);
 struct Stop {
   std::string reason, error, hint;
 };
+// `waiting`: Host::waiting_drains().
 std::optional<Stop> pass_gate(Job& job, const StageStatus& stage, const fleet::Snapshot& fleet,
-                              const catalog::Catalog& catalog);
+                              const catalog::Catalog& catalog,
+                              const std::set<std::string>& waiting);
 
-// Targets of `stage` that its start takes into Maintenance; marks them as begun.
+// The same question about the nodes that `proposal` takes out of service, asked in the commit that
+// does so: kConflict "budget".
+Status check_room(const Proposal& proposal, const fleet::Snapshot& fleet,
+                  const catalog::Catalog& catalog, const std::set<std::string>& waiting);
+
+// Nodes that the start of `stage` takes into Maintenance, all of its batch where the budget is
+// asked about them; marks them as begun.
 std::vector<NodeChange> begin_nodes(Job& job, const StageStatus& stage,
                                     const fleet::Snapshot& fleet, Time now);
 

@@ -74,7 +74,7 @@ bool Stepper::advance_batches() {
   const auto next = std::find_if(job_.stages.begin(), job_.stages.end(),
                                  [](const StageStatus& s) { return !is_final(s.state); });
   if (next == job_.stages.end() || !opens_batch(job_, *next)) return true;
-  if (auto stop = pass_gate(job_, *next, *c_.host.fleet(), c_.catalog)) {
+  if (auto stop = pass_gate(job_, *next, *c_.host.fleet(), c_.catalog, c_.host.waiting_drains())) {
     give_up(std::move(stop->reason), std::move(stop->error));
     job_.hint = std::move(stop->hint);
   }
@@ -101,6 +101,7 @@ Stepper::Next Stepper::step(StageStatus& stage, std::stop_token stop) {
       stage.state = StageState::kSkipped;
       return Next::kGoOn;
     }
+    if (const auto refused = take_out(stage)) return *refused;
     if (prepare(stage) == Next::kDetached) return Next::kDetached;
     if (is_final(stage.state)) return Next::kGoOn;
   }
@@ -169,8 +170,28 @@ Stepper::Next Stepper::prepare(StageStatus& stage) {
   for (const std::string& id : stage.nodes) run_on(id);
   for (const std::string& id : stage.def.about) run_on(id);
   record_changes(job_, stage, *c_.host.fleet());
-  return propose(begin_nodes(job_, stage, *c_.host.fleet(), c_.clock.now())) ? Next::kGoOn
-                                                                             : Next::kDetached;
+  return propose({}) ? Next::kGoOn : Next::kDetached;
+}
+
+// The nodes of a batch leave service before anything is done there, in a commit of its own that
+// fails when others have used up the budget since the gate. Nothing: they have left.
+std::optional<Stepper::Next> Stepper::take_out(const StageStatus& stage) {
+  Proposal out{job_, {}, "", "", true};
+  out.nodes = begin_nodes(out.job, stage, *c_.host.fleet(), c_.clock.now());
+  if (out.nodes.empty()) return std::nullopt;
+  const auto done = c_.host.propose(out);
+  if (done) {
+    job_.nodes = std::move(out.job.nodes);
+    return std::nullopt;
+  }
+  if (done.error().reason != "budget") {
+    log::debug("job {}: its step cannot be stored: {}", job_.id, done.error().line());
+    return Next::kDetached;
+  }
+  if (opens_batch(job_, stage)) return Next::kGoOn;  // the gate decides on what is true now
+  give_up("budget", done.error().message);
+  job_.hint = done.error().hint;
+  return Next::kGoOn;
 }
 
 Stepper::Next Stepper::follow(StageStatus& stage, std::stop_token stop) {
@@ -346,8 +367,8 @@ void Stepper::finish() {
 }
 
 bool Stepper::propose(std::vector<NodeChange> nodes, std::string event, std::string message) {
-  const auto done =
-      c_.host.propose(Proposal{job_, std::move(nodes), std::move(event), std::move(message)});
+  const auto done = c_.host.propose(
+      Proposal{job_, std::move(nodes), std::move(event), std::move(message), false});
   // A full disk is told once, by the store's writer.
   if (!done && done.error().code == Code::kUnavailable) {
     log::debug("job {}: its step cannot be stored: {}", job_.id, done.error().line());

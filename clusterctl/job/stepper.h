@@ -24,6 +24,7 @@ class Stepper {
   enum class Next { kGoOn, kDetached };
   Next step(StageStatus& stage, std::stop_token stop);
   Next pause(const StageStatus& stage);
+  std::optional<Next> take_out(const StageStatus& stage);
   Next prepare(StageStatus& stage);
   Next follow(StageStatus& stage, std::stop_token stop);
   bool conclude(StageStatus& stage, const run::RunState& state, const ansible::RunResult& result);

@@ -74,7 +74,8 @@ WorkerState worker_state(const fleet::Snapshot& snapshot, const catalog::Catalog
 }
 
 Budget budget_for(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
-                  const std::string& max_unavailable, const std::vector<std::string>& nodes) {
+                  const std::string& max_unavailable, const std::vector<std::string>& nodes,
+                  const std::set<std::string>& waiting) {
   const WorkerState state = worker_state(snapshot, catalog);
   Budget out;
   out.wanted = max_unavailable.empty() ? snapshot.cluster.max_unavailable : max_unavailable;
@@ -85,7 +86,7 @@ Budget budget_for(const fleet::Snapshot& snapshot, const catalog::Catalog& catal
     if (state.all.count(id) && !state.unavailable.count(id)) out.costing.insert(id);
   }
   for (const std::string& id : state.wished) {
-    if (!out.costing.count(id)) out.away.insert(id);
+    if (!out.costing.count(id) && !waiting.count(id)) out.away.insert(id);
   }
   return out;
 }

@@ -19,6 +19,9 @@ using fleet::Node;
 // Maps of which each member is a field of its own.
 const std::vector<std::string> kMaps{"labels", "ssh", "vars", "versions"};
 
+// Fields that only a job changes while the node is commissioned.
+const std::vector<std::string> kOfJobs{"acceptance", "availability", "capabilities", "host_group"};
+
 void compare_maps(const Json& from, const Json& to, const std::string& prefix,
                   std::vector<FieldChange>& out) {
   for (const auto& [key, value] : from.items()) {
@@ -178,7 +181,7 @@ class Differ {
     return a.host_group == b.host_group && of(a) == of(b);
   }
 
-  // What a job has to change stays until its acceptance changes it.
+  // What a job has to change stays until its acceptance changes it (kOfJobs).
   static fleet::NodeSpec record_part(const Node& before, const fleet::NodeSpec& wanted) {
     fleet::NodeSpec out = wanted;
     if (!is_commissioned(before)) return out;
@@ -326,7 +329,30 @@ class Differ {
     }
   }
 
+  // Fields that only a job could change, on nodes that no job takes: they stay, so they are no
+  // change.
+  void leave_out() {
+    std::set<std::string> worked_on;
+    for (const Step& step : out_.steps)
+      worked_on.insert(step.plan.targets.begin(), step.plan.targets.end());
+    for (NodeDifference& d : out_.nodes) {
+      const auto before = around_.snapshot.nodes.find(d.id);
+      if (d.what != NodeDifference::What::kChange || worked_on.count(d.id) ||
+          !is_commissioned(before->second))
+        continue;
+      const size_t erased = std::erase_if(d.fields, [](const FieldChange& c) {
+        return std::find(kOfJobs.begin(), kOfJobs.end(), c.field) != kOfJobs.end();
+      });
+      if (erased > 0) out_.left_out.push_back(d.name);
+    }
+    std::erase_if(out_.nodes, [](const NodeDifference& d) {
+      return d.what == NodeDifference::What::kChange && d.fields.empty() && !d.record;
+    });
+    std::sort(out_.left_out.begin(), out_.left_out.end());
+  }
+
   void sum_up() {
+    leave_out();
     std::sort(out_.nodes.begin(), out_.nodes.end(),
               [](const NodeDifference& a, const NodeDifference& b) { return a.name < b.name; });
     for (const NodeDifference& d : out_.nodes) out_.affected.insert(d.name);
@@ -335,7 +361,10 @@ class Differ {
         out_.affected.insert(out_.after.nodes.at(id).name);
     }
     for (const Target& t : targets_) {
-      if (!t.leaves && !out_.affected.count(out_.after.nodes.at(t.id).name)) ++out_.unchanged;
+      if (t.leaves) continue;
+      const std::string& name = out_.after.nodes.at(t.id).name;
+      const bool out = std::binary_search(out_.left_out.begin(), out_.left_out.end(), name);
+      if (!out && !out_.affected.count(name)) ++out_.unchanged;
     }
   }
 
@@ -384,9 +413,9 @@ Json to_json(const Difference& d) {
   for (const Problem& w : d.warnings)
     warnings.push_back(
         {{"code", w.code}, {"message", w.message}, {"hint", w.hint}, {"node", w.node}});
-  return {{"nodes", nodes},        {"globals", globals},       {"steps", steps},
-          {"missing", d.missing},  {"unchanged", d.unchanged}, {"warnings", warnings},
-          {"nothing", d.nothing()}};
+  return {{"nodes", nodes},         {"globals", globals},       {"steps", steps},
+          {"missing", d.missing},   {"unchanged", d.unchanged}, {"warnings", warnings},
+          {"left_out", d.left_out}, {"nothing", d.nothing()}};
 }
 
 }  // namespace clusterctl::plan

@@ -218,9 +218,11 @@ struct Budget {
   int room() const { return may - static_cast<int>(away.size()); }
   bool fits() const { return costing.empty() || static_cast<int>(costing.size()) <= room(); }
 };
-// `max_unavailable`: of the request; empty: the cluster's.
+// `max_unavailable`: of the request; empty: the cluster's. `waiting` (ids): drains that are wanted
+// by jobs that have not begun; those ask for themselves when they begin, and are not counted here.
 Budget budget_for(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
-                  const std::string& max_unavailable, const std::vector<std::string>& nodes);
+                  const std::string& max_unavailable, const std::vector<std::string>& nodes,
+                  const std::set<std::string>& waiting = {});
 // Why it does not fit: kConflict "budget". `snapshot` names the nodes.
 Problem over_budget(const Budget& budget, const fleet::Snapshot& snapshot);
 

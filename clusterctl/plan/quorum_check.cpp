@@ -18,7 +18,12 @@ class Walk {
         view_(view),
         count_(view.count()),
         missing_(view.missing()),
-        problems_(problems) {}
+        problems_(problems) {
+    for (const auto& [id, node] : context.snapshot().nodes) {
+      const fleet::SeenMember* member = view.of(id);
+      if (member && member->reachable && node.status.maintenance) in_maintenance_.insert(node.name);
+    }
+  }
 
   void others_stay(bool stay) { others_stay_ = stay; }
   // These members are gone for good, whatever the observation says.
@@ -28,8 +33,23 @@ class Walk {
       if (!member || !member->reachable) continue;
       --count_.reachable;
       missing_.push_back(node->name);
+      in_maintenance_.erase(node->name);
     }
     std::sort(missing_.begin(), missing_.end());
+  }
+  // Those of them that the same work takes out are back before the next one goes.
+  void come_back(const NodeList& nodes) {
+    for (const Node* node : nodes) {
+      if (node->status.maintenance && node->status.maintenance->kind == "reboot")
+        in_maintenance_.erase(node->name);
+    }
+  }
+  // These stop in the same request, at the same time.
+  void stop_along(const NodeList& nodes) {
+    for (const Node* node : nodes) {
+      const fleet::SeenMember* member = view_.of(node->id);
+      if (member && member->reachable) along_.insert(node->name);
+    }
   }
   void take(fleet::Step step, const Node& node) {
     StepCase c;
@@ -41,6 +61,12 @@ class Walk {
     c.allow_outage = request_.allow_outage;
     c.others_stay = others_stay_;
     c.missing = missing_;
+    for (const std::string& name : in_maintenance_) {
+      if (name != node.name && !along_.count(name)) c.in_maintenance.push_back(name);
+    }
+    for (const std::string& name : along_) {
+      if (name != node.name) c.along.push_back(name);
+    }
     // What follows a step that is not allowed is not worth saying.
     if (auto problem = check_step(c); problem && !stopped_) {
       problems_.push_back(std::move(*problem));
@@ -48,6 +74,7 @@ class Walk {
     }
     count_ = after(step, count_);
     if (step == fleet::Step::kRemoveDead) std::erase(missing_, node.name);
+    if (step == fleet::Step::kRemove) in_maintenance_.erase(node.name);
   }
   void clear() { count_ = {}; }
   QuorumView result() const {
@@ -61,6 +88,7 @@ class Walk {
   const fleet::View& view_;
   Count count_;
   std::vector<std::string> missing_;
+  std::set<std::string> in_maintenance_, along_;  // names
   bool others_stay_ = true;
   bool stopped_ = false;
   std::vector<Problem>& problems_;
@@ -159,8 +187,10 @@ std::vector<Problem> check_removing(const Context& context, const NodeList& leav
       walk.clear();  // everything goes, or the rule of the last manager has decided
     } else {
       if (powered_off) walk.mark_dead(dead);
-      // The worst order: those that answer first. Then it holds in whatever order the playbook
-      // takes them.
+      // The worst order: those that answer first, of them those that stand by last. Then it holds
+      // in whatever order the playbook takes them.
+      std::stable_partition(live.begin(), live.end(),
+                            [](const Node* n) { return !n->status.maintenance; });
       for (const Node* node : live) walk.take(fleet::Step::kRemove, *node);
       for (const Node* node : dead) walk.take(fleet::Step::kRemoveDead, *node);
     }
@@ -172,22 +202,13 @@ std::vector<Problem> check_removing(const Context& context, const NodeList& leav
 std::vector<Problem> check_disrupting(const Context& context, const NodeList& managers,
                                       std::map<std::string, QuorumView>& views, bool together) {
   std::vector<Problem> problems;
-  const auto out_as_well = [&](const Node& node) {
-    NodeList out;
-    for (const auto& [id, other] : context.snapshot().nodes) {
-      const bool listed = std::find(managers.begin(), managers.end(), &other) != managers.end();
-      if (id != node.id && (listed ? together : other.status.maintenance.has_value()))
-        out.push_back(&other);
-    }
-    return out;
-  };
   for (const fleet::View& view : context.views()) {
     for (const Node* node : managers) {
       const fleet::SeenMember* member = view.of(node->id);
       // One that does not answer now takes nothing away while it is worked on.
       if (!member || !member->reachable) continue;
       Walk walk(context, view, problems);
-      walk.mark_dead(out_as_well(*node));
+      together ? walk.stop_along(managers) : walk.come_back(managers);
       walk.take(fleet::Step::kDisrupt, *node);
       const Count now = view.count();
       views[view.service] = {now.total, now.reachable, now.total, now.tolerates()};

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "fleet/conditions.h"
 #include "fleet/words.h"
 #include "plan/context.h"
 
@@ -113,6 +114,15 @@ void Replace::check_pair() {
         Problem{"replaced",
                 fmt::format("{} has left and {} is in its place", old_->name, new_->name),
                 fmt::format("`clusterctl node rm {}` forgets it", old_->name), old_->name});
+  } else if (const auto* gone = find_condition(old_->status, fleet::condition::kReplaced);
+             gone && !leaves_) {
+    problems_.add(
+        Code::kConflict,
+        Problem{"replaced", fmt::format("{} has left, and {}", old_->name, gone->reason),
+                fmt::format("name the node whose place {0} shall take; `clusterctl node commission "
+                            "{0} --host-group={1}` makes it one more",
+                            new_->name, given_of(*old_).host_group),
+                old_->name});
   }
   if (leaves_ && !dead_ && old_->status.presence == fleet::Presence::kDisappeared) {
     problems_.add(

@@ -217,7 +217,7 @@ void read_stay(fleet::Problems& problems, const Json& body, Request& r) {
     problems.add(
         Code::kInvalid,
         Problem{"bad_until", fmt::format("\"until\" has to be a time, not {}", fleet::shown(until)),
-                "a time like 2026-11-30T22:00:00Z", ""});
+                "a time like 2026-11-30T22:00:00Z or 2026-11-30T23:00:00+01:00", ""});
   }
 }
 

@@ -70,7 +70,9 @@ NodeList stay_targets(const Context& context, const std::set<Lifecycle>& in,
     }
     if (found.empty() && problems.empty()) {
       problems.add(Code::kNotFound,
-                   Problem{"no_nodes", fmt::format("there is no node to {}", command_words(r.kind)),
+                   Problem{"no_nodes",
+                           r.kind == "maintenance-exit" ? "no node that fits is in maintenance"
+                                                        : "no commissioned node fits",
                            "`clusterctl node ls` shows the nodes and their state", ""});
     }
   }

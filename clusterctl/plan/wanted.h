@@ -77,6 +77,9 @@ struct Difference {
   std::vector<Step> steps;
   std::vector<std::string> missing;  // names of nodes that the document does not have and that stay
   size_t unchanged = 0;              // named, nothing to do
+  // Names of nodes that differ and stay as they are for now: nothing may be done there. A warning
+  // says why.
+  std::vector<std::string> left_out;
   std::vector<Problem> warnings;
   std::set<std::string> affected;  // names of nodes whose record changes or that a step works on
   fleet::Snapshot after;           // the fleet with the changed records

@@ -148,6 +148,22 @@ def test_availability_follows_the_file(daemon):
     assert daemon.node("w2")["spec"]["availability"] == "active"
 
 
+def test_what_is_in_maintenance_is_left_out_and_nothing_is_said_to_be_done(daemon):
+    file = write(daemon, with_worker("w2", "192.0.2.5"))
+    apply(daemon, file)
+    daemon.wait(daemon.submit("maintenance-enter", nodes=["w2"], force=True)["id"], "succeeded")
+    before = records(daemon)
+    write(daemon, with_worker("w2", "192.0.2.5", clusterctl_availability="pause"))
+    done = apply(daemon, file)
+    assert "nothing to do now" in done.stdout and "left as before: w2" in done.stdout and "in maintenance" in done.stdout
+    assert "applied" not in done.stdout + done.stderr and records(daemon) == before
+    seen = plan(daemon, "-f", file, code=0)
+    assert seen["left_out"] == ["w2"] and seen["nodes"] == [] and [w["code"] for w in seen["warnings"]] == ["left_out"]
+    daemon.wait(daemon.submit("maintenance-exit", nodes=["w2"])["id"], "succeeded")
+    apply(daemon, file)
+    assert daemon.node("w2")["spec"]["availability"] == "pause"
+
+
 def test_one_node_more_among_five_hundred_is_the_work_of_one(daemon):
     document = json.loads(json.dumps(FOUR))
     workers = {"w%d" % i: {"ansible_host": "10.0.%d.%d" % (i // 200, i % 200 + 1), "rack": "r%d" % (i % 10)} for i in range(1, 498)}

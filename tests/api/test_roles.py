@@ -258,6 +258,16 @@ def test_replace_a_live_manager(spare):
     assert spec["labels"] == {"tier": "gold"} and spec["vars"] == {"x": 1}
     played = spare.double.playbooks()
     assert played.index("cleanup") > len(played) - 1 - played[::-1].index("verify")
+    # Its place is taken: a second one would be one more.
+    spare.add("n8")
+    again = unchanged(spare, lambda: spare.cli("node", "replace", "m2", "--with", "n8", "--yes"))
+    assert again.returncode == 65 and "m2 has left, and n9 has its place" in again.stderr
+    assert conditions(spare, "m2") == {"Replaced"} and "m2:" not in spare.cli("status").stdout
+    spare.restart()
+    assert spare.cli("node", "replace", "m2", "--with", "n8", "--yes").returncode == 65
+    assert spare.cli("node", "replace", "n9", "--with", "n8", "--yes").stderr.count("node rm n9") == 1
+    spare.commission("m2")
+    assert not conditions(spare, "m2")
 
 
 def test_replace_a_dead_manager(spare):
@@ -269,7 +279,7 @@ def test_replace_a_dead_manager(spare):
     ended(spare, "replace", "succeeded", ["m2"], **{"with": "n9", "force": True, "powered_off": True})
     assert all("m2" not in call["targets"] + call["peers"] for call in spare.double.calls()[calls:]), "nobody goes there"
     assert is_manager(spare, "n9") and "m2" not in spare.double.members()
-    assert spare.lifecycle("m2") == "Decommissioned" and conditions(spare, "m2") == {"NotCleaned"}
+    assert spare.lifecycle("m2") == "Decommissioned" and conditions(spare, "m2") == {"NotCleaned", "Replaced"}
 
 
 @pytest.mark.parametrize("order", [{"check": "problem:n9"}, {"site": "fail-host:n9:swarm"}, {"verify": "unhealthy:n9:etcd"}])

@@ -31,11 +31,23 @@ TEST(Time, ReadsAnyNumberOfFractionDigits) {
   EXPECT_EQ(parse_time("2024-02-29T00:00:00Z"), Time{milliseconds(1709164800000)});
 }
 
+TEST(Time, ReadsOffsets) {
+  EXPECT_EQ(parse_time("2026-11-30T12:26:02+02:00"), Time{milliseconds(1796034362000)});
+  EXPECT_EQ(parse_time("2026-11-30T04:56:02.5-05:30"), Time{milliseconds(1796034362500)});
+  EXPECT_EQ(parse_time("2026-12-01T00:26:02+14:00"), Time{milliseconds(1796034362000)});
+  EXPECT_EQ(parse_time("2026-11-30T10:26:02-00:00"), Time{milliseconds(1796034362000)});
+}
+
 TEST(Time, RefusesEverythingElse) {
   for (const char* text : {"",
                            "2026-11-30",
                            "2026-11-30T10:26:02",
-                           "2026-11-30T10:26:02+00:00",
+                           "2026-11-30T10:26:02+0200",
+                           "2026-11-30T10:26:02+02",
+                           "2026-11-30T10:26:02+24:00",
+                           "2026-11-30T10:26:02+02:60",
+                           "2026-11-30T10:26:02+02:00Z",
+                           "2026-11-30T10:26:02 02:00",
                            "2026-11-30 10:26:02Z",
                            "2026-11-30t10:26:02z",
                            "2026-13-01T00:00:00Z",

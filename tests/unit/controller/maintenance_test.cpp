@@ -116,6 +116,21 @@ TEST_F(MaintenanceTest, OverdueIsSaidOnceAndNothingElseHappens) {
   EXPECT_FALSE(has("w1", "MaintenanceOverdue"));
 }
 
+TEST_F(MaintenanceTest, ALaterEndIsNotOverdue) {
+  Json enter = body("maintenance-enter", "w1");
+  enter["for"] = "1h";
+  ASSERT_EQ(run(enter).state, job::State::kSucceeded);
+  clock_.advance(std::chrono::minutes(61));
+  while (!has("w1", "MaintenanceOverdue")) std::this_thread::yield();
+  enter["for"] = "2h";
+  ASSERT_EQ(run(enter).state, job::State::kSucceeded);
+  EXPECT_FALSE(has("w1", "MaintenanceOverdue"));
+  restart();
+  EXPECT_FALSE(has("w1", "MaintenanceOverdue"));
+  clock_.advance(std::chrono::minutes(121));
+  while (!has("w1", "MaintenanceOverdue")) std::this_thread::yield();  // said anew
+}
+
 TEST_F(MaintenanceTest, AMajorityThatWasLostMeanwhileIsNoticedBeforeAnythingIsChanged) {
   Json members = runs_.scripts["observe"].members["etcd"];
   members[2]["reachable"] = false;

@@ -131,6 +131,20 @@ TEST_F(RollingTest, WhatCannotBePutBackIsSaid) {
   EXPECT_THAT(c->reason, HasSubstr("`clusterctl node activate w1`"));
 }
 
+TEST_F(RollingTest, ADrainThatWaitsBehindAnUpdateDoesNotHinderIt) {
+  runs_.hold = true;
+  const auto first = submit(update({"w1", "w2", "w3"}));
+  ASSERT_TRUE(first) << first.error().line();
+  while (runs_.starts == 0) std::this_thread::yield();
+  const auto drain = submit({{"kind", "drain"}, {"nodes", {"w2"}}});
+  ASSERT_TRUE(drain) << drain.error().line();
+  EXPECT_EQ(wanted("w2"), "drain");
+  runs_.hold = false;
+  EXPECT_EQ(wait(first->id).state, job::State::kSucceeded) << wait(first->id).error;
+  EXPECT_EQ(wait(drain->id).state, job::State::kSucceeded) << wait(drain->id).error;
+  EXPECT_EQ(applied("w2"), "drain");
+}
+
 TEST_F(RollingTest, WishesThatAreTakenBackLeaveThoseOfOthersAlone) {
   runs_.hold = true;
   const auto holder = submit({{"kind", "verify"}, {"nodes", {"w1"}}});

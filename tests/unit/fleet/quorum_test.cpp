@@ -101,6 +101,39 @@ TEST(Quorum, ARefusalHasNumbersAndAHint) {
       << "a stranger's name is never part of a command";
 }
 
+TEST(Quorum, WhatIsInMaintenanceMayStopAtAnyMoment) {
+  EXPECT_TRUE(rc::check("what is allowed stays safe when it stops", [] {
+    StepCase c = step_case(*rc::gen::elementOf(std::vector<Step>{
+                               Step::kAdd, Step::kRemove, Step::kRemoveDead, Step::kDisrupt}),
+                           *rc::gen::inRange(3, 9), 0);
+    const bool dead = c.step == Step::kRemoveDead;
+    c.count.reachable = *rc::gen::inRange(1, c.count.total + (dead ? 0 : 1));
+    const int by = *rc::gen::inRange(0, c.count.reachable);
+    for (int i = 0; i < by; ++i) c.in_maintenance.push_back("x" + std::to_string(i));
+    c.force = *rc::gen::arbitrary<bool>();
+    const bool safe_before = c.sure() >= majority(c.count.total);
+    if (!allowed(c)) {
+      RC_ASSERT(check_step(c)->hint.find("maintenance exit x0") != std::string::npos || by == 0 ||
+                c.count.reachable < majority(c.count.total));
+      return;
+    }
+    const Count later = after(c.step, {c.count.total, c.sure()});
+    const bool takes_away = c.step == Step::kRemove || c.step == Step::kDisrupt;
+    if (takes_away || safe_before) RC_ASSERT(later.reachable >= majority(later.total));
+    if (c.step == Step::kAdd && by > 0) RC_ASSERT(c.force);
+  }));
+  StepCase c = step_case(Step::kRemove, 3, 3);
+  c.in_maintenance = {"m1"};
+  ASSERT_TRUE(check_step(c));
+  EXPECT_EQ(check_step(c)->message,
+            "without n1 only 1 of 2 members of etcd would answer, 2 must; etcd has 3 members, 3 of "
+            "them answer, and m1 is in maintenance");
+  EXPECT_EQ(check_step(c)->hint, "`clusterctl node maintenance exit m1` first");
+  c.step = Step::kRemoveDead;
+  c.count = {3, 2};
+  EXPECT_TRUE(allowed(c)) << "taking out a dead one makes nothing worse";
+}
+
 TEST(Quorum, AllowedStepsKeepTheMajority) {
   EXPECT_TRUE(rc::check("after every allowed step a majority answers", [] {
     StepCase c =

@@ -59,6 +59,33 @@ TEST_F(DifferenceTest, WhatIsThereAlreadyIsNothingToDo) {
   EXPECT_EQ(d.after.nodes, fleet_.snapshot().nodes);
 }
 
+TEST_F(DifferenceTest, WhatNoJobMayTouchNowIsLeftOutAndNoChange) {
+  manager();
+  fleet::Node& w1 = fleet_.worker("w1");
+  w1.status.applied->vars_fingerprint =
+      vars_fingerprint(fleet_.snapshot(), catalog_, w1, w1.spec.host_group);
+  w1.status.lifecycle = fleet::Lifecycle::kMaintenance;
+  w1.status.maintenance = fleet::Maintenance{};
+  for (const Json& spec :
+       {Json{{"host_group", "service-master"}}, Json{{"availability", "pause"}}}) {
+    const Difference d = difference_of(document({{"w1", spec, {}}}));
+    EXPECT_TRUE(d.nothing()) << spec;
+    EXPECT_THAT(d.left_out, ElementsAre("w1")) << spec;
+    EXPECT_EQ(d.unchanged, 0U) << spec;
+    EXPECT_THAT(d.affected, IsEmpty()) << spec;
+    ASSERT_EQ(d.warnings.size(), 1U);
+    EXPECT_EQ(d.warnings[0].code, "left_out");
+  }
+  // What is only a record changes all the same.
+  const Difference d = difference_of(
+      document({{"w1", {{"availability", "pause"}, {"labels", {{"rack", "r1"}}}}, {}}}));
+  ASSERT_EQ(d.nodes.size(), 1U);
+  EXPECT_THAT(fields(d.nodes[0]), ElementsAre("labels.rack"));
+  EXPECT_THAT(d.left_out, ElementsAre("w1"));
+  busy_[w1.id] = {"job", "update"};
+  EXPECT_TRUE(difference_of(document({{"w1", {{"availability", "pause"}}, {}}})).nothing());
+}
+
 TEST_F(DifferenceTest, VariablesAreExactAndOtherFieldsStayUnlessNamed) {
   fleet::Node& node = fleet_.add("n3", "service-worker");
   node.spec.vars = {{"a", 1}, {"b", 2}};

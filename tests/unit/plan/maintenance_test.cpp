@@ -75,6 +75,54 @@ TEST_F(MaintenanceTest, AManagerInMaintenanceMayGoDownAtAnyMoment) {
   EXPECT_THAT(refused({{"kind", "reboot"}, {"nodes", {"m1"}}}), IsEmpty());
 }
 
+TEST_F(MaintenanceTest, NoMemberIsTakenOutBesideOneInMaintenance) {
+  const Json demote{{"kind", "demote"}, {"nodes", {"m2"}}};
+  const Json leave{{"kind", "decommission"}, {"nodes", {"m2"}}};
+  const Json promote{{"kind", "promote"}, {"nodes", {"w1"}}};
+  for (const Json& body : {demote, leave, promote}) EXPECT_THAT(refused(body), IsEmpty()) << body;
+  in_maintenance("m1");
+  for (const Json& body : {demote, leave, promote}) {
+    const auto p = plan(body);
+    ASSERT_FALSE(p) << body;
+    for (const Problem& problem : p.error().problems) {
+      EXPECT_EQ(problem.code, "quorum") << body;
+      EXPECT_THAT(problem.message, HasSubstr("m1 is in maintenance"));
+      EXPECT_THAT(problem.hint, HasSubstr("`clusterctl node maintenance exit m1`"));
+      EXPECT_THAT(problem.hint, testing::Not(HasSubstr("powered")));
+    }
+  }
+  EXPECT_THAT(refused(with(leave, "force", true)), ElementsAre("quorum", "quorum"));
+  EXPECT_THAT(refused({{"kind", "decommission"}, {"nodes", {"m1", "m2"}}}),
+              ElementsAre("quorum", "quorum"))
+      << "one after the other";
+  EXPECT_THAT(refused({{"kind", "decommission"}, {"nodes", {"m1"}}}), IsEmpty())
+      << "it is the one that is away";
+  EXPECT_THAT(refused(with(promote, "force", true)), IsEmpty()) << "one more makes nothing worse";
+}
+
+TEST_F(MaintenanceTest, AfterThisJobsOwnObservationItIsAskedOnceMore) {
+  const Json leave{{"kind", "decommission"}, {"nodes", {"m2"}}};
+  const Plan p = accepted(leave);
+  in_maintenance("m1");
+  const auto again = recheck_quorum(fleet_.snapshot(), catalog_, request(leave), p);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().reason, "quorum_lost");
+  fleet_["m1"].status.maintenance->kind = "reboot";
+  const Json both{{"kind", "reboot"}, {"nodes", {"m1", "m2"}}};
+  EXPECT_TRUE(recheck_quorum(fleet_.snapshot(), catalog_, request(both), accepted(both)))
+      << "m1 is back before m2 goes";
+}
+
+TEST_F(MaintenanceTest, ADeadManagerCanBeTakenOutMeanwhile) {
+  in_maintenance("m1");
+  fleet_.report({"m3"}, 200);
+  fleet_["m3"].status.presence = fleet::Presence::kDisappeared;
+  EXPECT_THAT(
+      refused(
+          {{"kind", "decommission"}, {"nodes", {"m3"}}, {"force", true}, {"powered_off", true}}),
+      IsEmpty());
+}
+
 TEST_F(MaintenanceTest, TwoOfThreeManagersAtOnceAreOneTooMany) {
   EXPECT_THAT(refused(enter({"m1", "m2"})), ElementsAre("quorum", "quorum", "quorum", "quorum"));
   EXPECT_THAT(refused({{"kind", "reboot"}, {"nodes", {"m1", "m2"}}}), IsEmpty())
@@ -104,6 +152,9 @@ TEST_F(MaintenanceTest, ExitVerifiesFirstAndGivesBackWhatWasThere) {
   EXPECT_EQ(stage(p, "takeback")->in_service, true);
   EXPECT_THAT(refused({{"kind", "maintenance-exit"}, {"nodes", {"m2"}}}),
               ElementsAre("transition"));
+  const auto none = plan({{"kind", "maintenance-exit"}, {"host_group", "service-worker"}});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().problems[0].message, "no node that fits is in maintenance");
 }
 
 TEST_F(MaintenanceTest, RebootGoesThroughMaintenance) {

@@ -53,6 +53,17 @@ TEST_F(ReplaceTest, ALiveManagerLeavesWhenTheNewOneIsVerified) {
   for (const Problem& w : p.warnings) EXPECT_NE(w.code, "less_tolerance") << w.message;
 }
 
+TEST_F(ReplaceTest, APlaceIsGivenUpOnce) {
+  fleet(3, 1);
+  fleet::Node& old = fleet_.add("old", "service-master");
+  old.status.lifecycle = Lifecycle::kDecommissioned;
+  EXPECT_EQ(refused(replace("old", "new")), Codes{}) << "it has left, nobody came: goes on";
+  set_condition(old.status, fleet::condition::kReplaced, "m3 has its place", "j", fleet::at(1));
+  EXPECT_EQ(refused(replace("old", "new")), Codes{"replaced"});
+  EXPECT_EQ(plan(replace("old", "new")).error().problems[0].message,
+            "old has left, and m3 has its place");
+}
+
 TEST_F(ReplaceTest, ADeadManagerGoesFirstBecauseNobodyIsAddedWhileAMemberIsMissing) {
   fleet(3, 1);
   dies("m2");
