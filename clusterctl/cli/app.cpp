@@ -318,7 +318,7 @@ Result<int> run_command(Command& command, const Dependencies& d, const Globals& 
   requested = session.requested_nodes;
   if (!code) {
     Error error = code.error();
-    if (command.needs_server) explain_version(*rest, d.version, error);
+    if (session.asked) explain_version(*rest, d.version, error);
     return fail(std::move(error));
   }
   return code;

@@ -29,6 +29,7 @@ std::string problem_line(const Problem& p) {
 }  // namespace
 
 Result<Json> Session::get(const std::string& path, Query query) {
+  asked = true;
   return object_of(rest.send({"GET", path, std::move(query), std::nullopt, {}}), rest.server());
 }
 
@@ -36,6 +37,7 @@ Result<Json> Session::call(const std::string& method, const std::string& path, J
                            std::map<std::string, std::string> headers) {
   client::Request request{method, path, {}, std::nullopt, std::move(headers)};
   if (!body.is_null()) request.body = std::move(body);
+  asked = true;
   return object_of(rest.send(request), rest.server());
 }
 

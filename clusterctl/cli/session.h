@@ -35,6 +35,7 @@ struct Session {
   Format format = Format::kTable;
   bool quiet = false;
   bool color = false;
+  bool asked = false;          // a request was sent: what went wrong may be the daemon's answer
   size_t requested_nodes = 0;  // of a refused request, for "3 of 12 nodes refused"
   // For commands that choose for themselves whom they talk to (needs_server is false).
   std::function<std::unique_ptr<client::RestClient>(client::Settings)> connect = nullptr;

@@ -26,8 +26,7 @@ std::string read_serial(const std::string& given, const std::string& place, Prob
 // In one spelling. What vendors write where there is none is kept as it is: silence.
 std::string read_uuid(const std::string& given, const std::string& place, Problems& problems) {
   if (std::string uuid = normal_uuid(given); !uuid.empty()) return uuid;
-  if (given.empty() || (is_plain_evidence(given) && usable_serial(given).empty()))
-    return lower(given);
+  if (given.empty() || is_placeholder(given)) return lower(given);
   refuse(problems, fmt::format("{}.uuid {} is not a UUID", place, shown(given)),
          "32 hexadecimal digits, e.g. 4c4c4544-0031-3010-8052-b4c04f4e3132; leave it out when the "
          "machine has none");

@@ -191,11 +191,15 @@ const LikenessRow& likeness_row(Match serial, Match uuid, Match macs, Match host
   return it == rows.end() ? rows.back() : *it;  // the table is complete; a test says so
 }
 
+bool is_placeholder(std::string_view text) {
+  const std::string out = lower(trim(text));
+  return std::find(kPlaceholders.begin(), kPlaceholders.end(), out) != kPlaceholders.end();
+}
+
 std::string usable_serial(std::string_view serial) {
   std::string out = lower(trim(serial));
   if (one_character(out)) return "";
-  return std::find(kPlaceholders.begin(), kPlaceholders.end(), out) == kPlaceholders.end() ? out
-                                                                                           : "";
+  return is_placeholder(out) ? "" : out;
 }
 
 std::string normal_uuid(std::string_view text) {

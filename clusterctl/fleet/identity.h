@@ -35,6 +35,8 @@ const std::vector<LikenessRow>& likeness_table();
 // The row for these four.
 const LikenessRow& likeness_row(Match serial, Match uuid, Match macs, Match host_key);
 
+// What vendors write where a value is missing, in any case.
+bool is_placeholder(std::string_view text);
 // One spelling: "4c4c4544-0031-…" of a UUID in braces, as URN or without dashes; "00:25:b5:…" of an
 // address with other separators or none, of 6, 8 or 20 octets. "" when it is not one.
 std::string normal_uuid(std::string_view text);

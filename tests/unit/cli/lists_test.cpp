@@ -33,8 +33,8 @@ TEST(FittedTable, CutsTheWidestColumnAndKeepsTheNames) {
             "ID            NAME   ERROR\n"
             "abcdefghijkl  node1  no space l…\n");
   EXPECT_EQ(table.render(20),
-            "ID       NAME  ERR…\n"
-            "abcdef…  nod…  no …\n");
+            "ID       NAME   ERR…\n"
+            "abcdef…  node1  no …\n");
   EXPECT_EQ(table.render(10),
             "ID    NAME\n"
             "abc…  nod…\n");

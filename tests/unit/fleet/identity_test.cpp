@@ -155,7 +155,7 @@ TEST(Identity, OneSpellingOfEveryPieceOrARefusal) {
   for (const Row& row : rows) {
     Problems problems;
     const Identity read = parse_evidence(row.machine, "nodes[0]", problems);
-    EXPECT_EQ(problems.empty(), row.piece.empty()) << row.machine.dump();
+    ASSERT_EQ(problems.empty(), row.piece.empty()) << row.machine.dump();
     if (row.piece.empty()) continue;
     const auto refusal = problems.refuse("nothing is recorded").value();
     EXPECT_NE((refusal.message + refusal.line()).find(row.piece), std::string::npos)

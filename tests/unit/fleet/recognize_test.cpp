@@ -14,6 +14,11 @@ const std::string kUuid = "4c4c4544-0031-3010-8052-b4c04f4e3132";
 const std::string kOtherUuid = "4c4c4544-0031-3010-8052-b4c04f4e3133";
 const std::string kMac = "00:25:b5:00:00:1a", kOtherMac = "00:25:b5:00:00:2b";
 
+const std::string kHostKey1 =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPE4ywSVp8aix709goc839CdNBZ2YjVLfAAAAAAAAAAA";
+const std::string kHostKey2 =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPE4ywSVp8aix709goc839CdNBZ2YjVLfBBBBBBBBBBB";
+
 class Recognize : public testing::Test {
  protected:
   Recognized see(const std::string& name, const std::string& addr, const Identity& identity) {
@@ -52,6 +57,14 @@ class Recognize : public testing::Test {
     if (!seen.host_key.empty()) node.spec.ssh.host_key = seen.host_key;
     recognize_facts(fleet_.snapshot(), node.id, "job", at(30), changed_);
     changed_.insert(node.id);
+    settle();
+  }
+  // The operator's word, as PATCH takes it.
+  void patch(const std::string& name, const Json& spec) {
+    Json body;
+    body["spec"] = spec;
+    const auto done = patch_node(fleet_.snapshot(), fleet_.node(name), body, at(40));
+    ASSERT_TRUE(done) << done.error().line();
     settle();
   }
   bool has(const std::string& name, std::string_view type) {
@@ -150,8 +163,8 @@ TEST_F(Recognize, AnAddressOfANodeIsNotGivenAway) {
 
 TEST_F(Recognize, ASwappedBladeIsTheSameNodeAndAsksFirst) {
   fleet_.worker("w1");
-  facts("w1", {"SA1", kUuid, "k1", {kMac}});
-  facts("w1", {"SB2", kUuid, "k1", {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey1, {kMac}});
+  facts("w1", {"SB2", kUuid, kHostKey1, {kMac}});
   EXPECT_NE(reason("w1", "HardwareReplaced").find("\"SA1\" → \"SB2\""), std::string::npos)
       << reason("w1", "HardwareReplaced");
   EXPECT_EQ(fleet_.node("w1").status.identity->serial, "SA1") << "not accepted yet";
@@ -168,15 +181,15 @@ TEST_F(Recognize, ASwappedBladeIsTheSameNodeAndAsksFirst) {
 
 TEST_F(Recognize, ABladeThatComesBackAsksNoMore) {
   fleet_.worker("w1");
-  facts("w1", {"SA1", kUuid, "k1", {kMac}});
-  facts("w1", {"SB2", kUuid, "k1", {kMac}});
-  facts("w1", {"SA1", kUuid, "k1", {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey1, {kMac}});
+  facts("w1", {"SB2", kUuid, kHostKey1, {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey1, {kMac}});
   EXPECT_FALSE(has("w1", "HardwareReplaced"));
 }
 
 TEST_F(Recognize, AReplacedBladeThatOnlyAMonitorReportedIsConfirmedToo) {
   fleet_.worker("w1").spec.addr = "10.0.1.1";
-  facts("w1", {"SA1", kUuid, "k1", {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey1, {kMac}});
   EXPECT_EQ(see("w1", "10.0.1.1", "SB2").finding, Finding::kReplaced);
   ASSERT_TRUE(confirm_hardware(fleet_.snapshot(), fleet_.node("w1").id, at(40), changed_));
   EXPECT_EQ(see("w1", "10.0.1.1", "SB2").finding, Finding::kKnown);
@@ -190,11 +203,11 @@ TEST_F(Recognize, SilenceConfirmsNoOtherHardware) {
   };
   const std::vector<Row> rows{
       {"nothing", {}},
-      {"a placeholder", {"To be filled by O.E.M.", kUuid, "k1", {kMac}}},
-      {"no serial", {"", kUuid, "k1", {kMac}}},
-      {"network cards alone", {"", "", "k1", {kMac}}},
-      {"the host key alone", {"", "", "k1", {}}},
-      {"the serial without the UUID", {"SA1", "", "k1", {}}},
+      {"a placeholder", {"To be filled by O.E.M.", kUuid, kHostKey1, {kMac}}},
+      {"no serial", {"", kUuid, kHostKey1, {kMac}}},
+      {"network cards alone", {"", "", kHostKey1, {kMac}}},
+      {"the host key alone", {"", "", kHostKey1, {}}},
+      {"the serial without the UUID", {"SA1", "", kHostKey1, {}}},
   };
   for (const Row& row : rows) {
     const std::string name = std::string("w") + std::to_string(&row - rows.data());
@@ -206,22 +219,22 @@ TEST_F(Recognize, SilenceConfirmsNoOtherHardware) {
       for (std::string& mac : i.macs) mac.back() = tail[0];
       return i;
     };
-    facts(name, own({"SA1", kUuid, "k1", {kMac}}));
-    facts(name, own({"SB2", kUuid, "k1", {kMac}}));
+    facts(name, own({"SA1", kUuid, kHostKey1, {kMac}}));
+    facts(name, own({"SB2", kUuid, kHostKey1, {kMac}}));
     ASSERT_TRUE(has(name, "HardwareReplaced")) << row.what;
     facts(name, own(row.silent));
     EXPECT_TRUE(has(name, "HardwareReplaced")) << row.what << ", by facts";
     see(name, fleet_.node(name).spec.addr, own(row.silent));
     EXPECT_TRUE(has(name, "HardwareReplaced")) << row.what << ", by a monitor";
-    EXPECT_EQ(*fleet_.node(name).status.identity, own({"SA1", kUuid, "k1", {kMac}}));
-    facts(name, own({"SA1", kUuid, "k1", {kMac}}));
+    EXPECT_EQ(*fleet_.node(name).status.identity, own({"SA1", kUuid, kHostKey1, {kMac}}));
+    facts(name, own({"SA1", kUuid, kHostKey1, {kMac}}));
     EXPECT_FALSE(has(name, "HardwareReplaced")) << row.what << ", the accepted one is back";
   }
 }
 
 TEST_F(Recognize, LookingEndsTheConflictWithAStrangerAtItsAddress) {
   Node& w1 = fleet_.worker("w1");
-  facts("w1", {"SA1", kUuid, "k1", {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey1, {kMac}});
   const std::string addr = w1.spec.addr;
   const auto evil = [&] {
     ASSERT_EQ(see("evil", addr, "EVIL").finding, Finding::kConflict);
@@ -229,11 +242,11 @@ TEST_F(Recognize, LookingEndsTheConflictWithAStrangerAtItsAddress) {
   };
   evil();
   EXPECT_NE(conflict_hint(w1).find("node check w1"), std::string::npos);
-  facts("w1", {"SA1", kUuid, "k1", {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey1, {kMac}});
   EXPECT_FALSE(has("w1", "IdentityConflict")) << "its own machine was seen there";
 
   evil();
-  facts("w1", {"SA1", kUuid, "k2", {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey2, {kMac}});
   EXPECT_FALSE(has("w1", "IdentityConflict")) << "installed anew it is its own machine, too";
 
   evil();
@@ -243,9 +256,7 @@ TEST_F(Recognize, LookingEndsTheConflictWithAStrangerAtItsAddress) {
   EXPECT_FALSE(has("w1", "IdentityConflict")) << "the operator said so";
 
   evil();
-  ASSERT_TRUE(patch_node(fleet_.snapshot(), w1,
-                         {{"spec", {{"addr", addr}, {"labels", {{"a", "b"}}}}}}, at(40)));
-  settle();
+  patch("w1", {{"addr", addr}, {"labels", {{"a", "b"}}}});
   EXPECT_TRUE(has("w1", "IdentityConflict")) << "what was read before says nothing";
   see("w1", addr, "");
   EXPECT_TRUE(has("w1", "IdentityConflict")) << "silence is no evidence";
@@ -255,7 +266,7 @@ TEST_F(Recognize, LookingEndsTheConflictWithAStrangerAtItsAddress) {
   EXPECT_NE(w1.status.presence, Presence::kDisappeared);
 
   evil();
-  facts("w1", {"EVIL", kOtherUuid, "k1", {kOtherMac}});
+  facts("w1", {"EVIL", kOtherUuid, kHostKey1, {kOtherMac}});
   EXPECT_TRUE(has("w1", "IdentityConflict")) << "it is the other one that is there";
   ASSERT_TRUE(confirm_hardware(fleet_.snapshot(), w1.id, at(40), changed_));
   settle();
@@ -264,13 +275,12 @@ TEST_F(Recognize, LookingEndsTheConflictWithAStrangerAtItsAddress) {
 
 TEST_F(Recognize, LookingDoesNotEndAConflictWithAnotherAddress) {
   Node& w1 = fleet_.worker("w1");
-  facts("w1", {"SA1", kUuid, "k1", {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey1, {kMac}});
   see("w1", "10.0.9.9", "SA1");
-  facts("w1", {"SA1", kUuid, "k1", {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey1, {kMac}});
   EXPECT_TRUE(has("w1", "IdentityConflict")) << "both are there";
   EXPECT_NE(conflict_hint(w1).find("node move w1 10.0.9.9"), std::string::npos);
-  ASSERT_TRUE(patch_node(fleet_.snapshot(), w1, {{"spec", {{"addr", w1.spec.addr}}}}, at(40)));
-  settle();
+  patch("w1", {{"addr", w1.spec.addr}});
   EXPECT_FALSE(has("w1", "IdentityConflict")) << "its own address was the right one";
 }
 
@@ -382,22 +392,22 @@ TEST_F(Recognize, ManagersInConflictAreNotSaidToBeSilent) {
 
 TEST_F(Recognize, AnImageSetAnewIsTheSameMachineThatHasToBeVerified) {
   fleet_.worker("w1");
-  facts("w1", {"SA1", kUuid, "k1", {kMac}});
-  facts("w1", {"SA1", kUuid, "k2", {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey1, {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey2, {kMac}});
   EXPECT_TRUE(has("w1", "NeedsVerification"));
   EXPECT_FALSE(has("w1", "HardwareReplaced"));
-  EXPECT_EQ(fleet_.node("w1").status.identity->host_key, "k2");
+  EXPECT_EQ(fleet_.node("w1").status.identity->host_key, kHostKey2);
 }
 
 TEST_F(Recognize, APlaceholderForgetsNothingThatWasAccepted) {
   fleet_.worker("w1");
-  facts("w1", {"SA1", kUuid, "k1", {kMac}});
-  facts("w1", {"To be filled by O.E.M.", kUuid, "k1", {"00:00:00:00:00:00"}});
+  facts("w1", {"SA1", kUuid, kHostKey1, {kMac}});
+  facts("w1", {"To be filled by O.E.M.", kUuid, kHostKey1, {"00:00:00:00:00:00"}});
   EXPECT_FALSE(has("w1", "HardwareReplaced"));
-  facts("w1", {"SA1", "03000200-0400-0500-0006-000700080009", "k1", {kMac}});
+  facts("w1", {"SA1", "03000200-0400-0500-0006-000700080009", kHostKey1, {kMac}});
   EXPECT_FALSE(has("w1", "HardwareReplaced"));
-  EXPECT_EQ(*fleet_.node("w1").status.identity, (Identity{"SA1", kUuid, "k1", {kMac}}));
-  facts("w1", {"SB2", kUuid, "k1", {kMac}});
+  EXPECT_EQ(*fleet_.node("w1").status.identity, (Identity{"SA1", kUuid, kHostKey1, {kMac}}));
+  facts("w1", {"SB2", kUuid, kHostKey1, {kMac}});
   EXPECT_NE(reason("w1", "HardwareReplaced").find("\"SA1\" → \"SB2\""), std::string::npos)
       << "the serial is still compared";
 }
@@ -405,8 +415,8 @@ TEST_F(Recognize, APlaceholderForgetsNothingThatWasAccepted) {
 TEST_F(Recognize, TwoNodesWithOneIdentityBlockEachOther) {
   fleet_.worker("w1");
   fleet_.worker("w2");
-  facts("w1", {"SA1", kUuid, "k1", {kMac}});
-  facts("w2", {"SA1", kUuid, "k2", {kMac}});
+  facts("w1", {"SA1", kUuid, kHostKey1, {kMac}});
+  facts("w2", {"SA1", kUuid, kHostKey2, {kMac}});
   for (const char* name : {"w1", "w2"}) {
     EXPECT_TRUE(blocked(name, "update"));
     EXPECT_NE(reason(name, "IdentityConflict").find("10.0.0.11"), std::string::npos);
@@ -419,8 +429,8 @@ TEST_F(Recognize, TwoNodesWithOneIdentityBlockEachOther) {
 
 TEST_F(Recognize, BladesOfOneEnclosureAreNoConflict) {
   for (const char* name : {"w1", "w2"}) fleet_.worker(name);
-  facts("w1", {"CH", kUuid, "k1", {kMac}});
-  facts("w2", {"CH", kOtherUuid, "k2", {kOtherMac}});
+  facts("w1", {"CH", kUuid, kHostKey1, {kMac}});
+  facts("w2", {"CH", kOtherUuid, kHostKey2, {kOtherMac}});
   EXPECT_FALSE(has("w1", "IdentityConflict"));
   EXPECT_FALSE(has("w2", "IdentityConflict"));
   EXPECT_EQ(see("w3", "10.0.1.3", "CH").finding, Finding::kNew) << "that serial means nothing";
@@ -525,7 +535,7 @@ RC_GTEST_PROP(RecognizeProperty, ConflictsAreMutualAndBlock, ()) {
     Node& n = fleet.add("n" + std::to_string(i));
     Identity identity{*rc::gen::element<std::string>("", "None", "SA1", "SB2"),
                       *rc::gen::element<std::string>("", kUuid, kOtherUuid),
-                      *rc::gen::element<std::string>("", "k1"),
+                      *rc::gen::element<std::string>("", kHostKey1),
                       {}};
     if (*rc::gen::arbitrary<bool>()) identity.macs = {*rc::gen::element(kMac, kOtherMac)};
     n.status.identity = identity;
