@@ -37,18 +37,18 @@ Result<Response> take_join(Controller& c, RateLimit& limit, const Request& r) {
   if (!joined) return fail(joined.error());
   const fleet::Node& node = joined->node;
   const auto fleet = c.fleet();
-  Json out{{"node", node.name},
-           {"id", node.id},
-           {"finding", fleet::word(joined->admission.finding)},
-           {"message", joined->admission.message},
-           {"acceptance", fleet::word(node.spec.acceptance)},
-           {"user",
-            node.spec.ssh.user.empty() ? c.settings().run_defaults.user : node.spec.ssh.user},
-           {"public_key", c.settings().ssh_public_key},
-           {"cluster", {{"id", fleet->cluster.id}, {"name", fleet->cluster.name}}},
-           {"next", node.spec.acceptance == fleet::Acceptance::kAccepted
-                        ? fmt::format("clusterctl node commission {} --host-group GROUP", node.name)
-                        : fmt::format("clusterctl node accept {} --host-group GROUP", node.name)}};
+  Json out{
+      {"node", node.name},
+      {"id", node.id},
+      {"finding", fleet::word(joined->admission.finding)},
+      {"message", joined->admission.message},
+      {"acceptance", fleet::word(node.spec.acceptance)},
+      {"user", node.spec.ssh.user.empty() ? c.settings().run_defaults.user : node.spec.ssh.user},
+      {"public_key", c.settings().ssh_public_key},
+      {"cluster", {{"id", fleet->cluster.id}, {"name", fleet->cluster.name}}},
+      {"next", node.spec.acceptance == fleet::Acceptance::kAccepted
+                   ? fmt::format("clusterctl node commission {} --host-group GROUP", node.name)
+                   : fmt::format("clusterctl node accept {} --host-group GROUP", node.name)}};
   if (!joined->leave_secret.empty()) out["leave_secret"] = joined->leave_secret;
   return Response::json(out);
 }

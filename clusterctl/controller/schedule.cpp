@@ -218,7 +218,8 @@ void Controller::launch(job::Job job) {
 
 std::set<std::string> Controller::waiting_drains() const {
   std::set<std::string> out;
-  for (const auto& [id, job] : state()->jobs) {
+  const auto now = state();
+  for (const auto& [id, job] : now->jobs) {
     if (job->state != job::State::kQueued ||
         plan::availability_of(job->kind) != fleet::Availability::kDrain)
       continue;

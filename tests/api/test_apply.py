@@ -457,7 +457,7 @@ def test_small_commands_plan_and_change_nothing(fleet):
 # --dry-run), or name another spelling.
 PLANLESS = {"node ls", "node inspect", "node get", "node history", "job ls", "job inspect", "job logs", "job wait", "job cancel", "job pause", "cluster info", "global get",
             "inventory export", "inventory import", "revision ls", "manager ls", "plan", "status", "events", "version", "completion", "serve", "cluster init", "cluster join", "cluster leave", "cluster token",
-            "config get", "config set", "discover"}
+            "config get", "config set", "discover", "context ls", "context set", "context rm", "context use"}
 
 
 def commands(daemon, path=()):
