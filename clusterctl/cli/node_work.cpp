@@ -97,7 +97,12 @@ std::string details_of(const std::string& kind) {
            "With names, --host-group and --capabilities are what the nodes get: one after another, "
            "what a node loses is removed,\n"
            "what it gains is installed, and the group is recorded when that is verified.\n"
+           "With --service the nodes that carry it, and only its part of them: what is recorded of "
+           "the "
+           "others stays,\n"
+           "so that a node whose other settings differ as well is still shown as Drifted.\n"
            "Examples: clusterctl node update --plan\n"
+           "          clusterctl node update --service=etcd --var etcd_log_level=debug\n"
            "          clusterctl node update -g service-worker --max-unavailable 10%\n"
            "          clusterctl node update n4 --host-group=service-master";
   }
@@ -257,6 +262,8 @@ class NodeWork final : public Command {
     max_unavailable_option(o);
     o.number("--max-failures", "N", max_failures_,
              "stop before the next batch when so many nodes have failed; default 1");
+    o.list("--service,--services", "NAMES", services_,
+           "only these services of the nodes; the others are neither restarted nor changed", true);
     o.flag("--no-drain", no_drain_, "do not drain nodes first: what runs there stops with them");
     o.flag("--drain", drain_always_, "drain every node first, also if nothing seems to change");
   }
@@ -274,6 +281,7 @@ class NodeWork final : public Command {
     put("selector", selector_);
     put("host_group", group_);
     put("capabilities", capabilities_);
+    put("services", services_);
     put("availability", availability_);
     put("with", with_);
     put("level", level_);
@@ -323,7 +331,7 @@ class NodeWork final : public Command {
 
   bool commission_ = false, decommission_ = false, update_ = false, drain_ = false,
        schedules_ = false, role_ = false, replace_ = false;
-  std::vector<std::string> names_, capabilities_, extra_vars_, vars_;
+  std::vector<std::string> names_, capabilities_, services_, extra_vars_, vars_;
   bool take_vars_ = false;
   std::string with_;
   std::string selector_, group_, availability_, level_, reason_, deadline_, max_unavailable_,

@@ -40,16 +40,6 @@ bool in_service(const fleet::Node& node) {
                                  node.status.lifecycle == fleet::Lifecycle::kMaintenance);
 }
 
-// Services whose own variable this is: the longest name that it begins with.
-std::string owner_of(const catalog::Catalog& catalog, const std::string& variable) {
-  std::string owner;
-  for (const catalog::Service& service : catalog.services()) {
-    if (variable.starts_with(service.name + "_") && service.name.size() > owner.size())
-      owner = service.name;
-  }
-  return owner;
-}
-
 class Comparison {
  public:
   Comparison(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
@@ -132,6 +122,15 @@ class Comparison {
 };
 
 }  // namespace
+
+std::string owner_of(const catalog::Catalog& catalog, const std::string& variable) {
+  std::string owner;
+  for (const catalog::Service& service : catalog.services()) {
+    if (variable.starts_with(service.name + "_") && service.name.size() > owner.size())
+      owner = service.name;
+  }
+  return owner;
+}
 
 std::map<std::string, std::string> variable_digests(const fleet::Snapshot& snapshot,
                                                     const catalog::Catalog& catalog,

@@ -22,6 +22,10 @@ namespace clusterctl::plan {
 Json operator_vars(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
                    const fleet::Node& node, std::string_view host_group);
 
+// The service whose own variable this is: the longest name that it begins with; "" when there is
+// none.
+std::string owner_of(const catalog::Catalog& catalog, const std::string& variable);
+
 // Digest of each of these values, by name.
 std::map<std::string, std::string> variable_digests(const fleet::Snapshot& snapshot,
                                                     const catalog::Catalog& catalog,

@@ -42,8 +42,9 @@ struct Request {
   int max_failures = 1;         // update: stops before the next batch when so many have failed
   std::string drain = "auto";   // update: "auto", "always", "never"
   std::optional<int> deadline;  // drain, update: seconds a drain may take; else the role's default
-  std::string with;             // replace: the node that takes the place of the named one
-  bool take_vars = false;       // replace: it gets the other one's variables as well
+  std::vector<std::string> services;  // update: only these; empty: all of them
+  std::string with;                   // replace: the node that takes the place of the named one
+  bool take_vars = false;             // replace: it gets the other one's variables as well
   // maintenance-enter, reboot: why and for whom; maintenance-enter: when it should be over.
   std::string reason, owner;
   std::optional<Time> until;

@@ -23,7 +23,8 @@ const std::vector<std::string> kKeys{"kind",         "nodes",           "host_gr
                                      "max_failures", "max_unavailable", "deadline",
                                      "drain",        "silence_timeout", "controller_host",
                                      "with",         "take_vars",       "reason",
-                                     "owner",        "until",           "for"};
+                                     "owner",        "until",           "for",
+                                     "services"};
 const std::vector<std::string> kLevels{"membership", "state", "packages", "images"};
 constexpr size_t kMaxNodes = 10000;
 
@@ -76,6 +77,11 @@ void check_rolling(fleet::Problems& problems, const Request& r) {
   not_for(problems, r, r.kind != "update" && r.max_failures != 1, "max_failures",
           "it belongs to update");
   not_for(problems, r, r.kind != "update" && r.drain != "auto", "drain", "it belongs to update");
+  not_for(problems, r, r.kind != "update" && !r.services.empty(), "services",
+          "it narrows an update");
+  not_for(problems, r, reassigns(r) && !r.services.empty(), "services",
+          "another group or other capabilities concern all services of a node; give one or the "
+          "other");
   not_for(problems, r, !drains && r.deadline, "deadline", "it is how long a drain may take");
   not_for(problems, r, (sets || is_stay(r.kind)) && !r.host_group.empty() && !r.nodes.empty(),
           "host_group",
@@ -189,6 +195,22 @@ void read_rolling(fleet::Problems& problems, const Json& body, Request& r) {
   }
 }
 
+// Names of one kind: words, each once, sorted.
+std::vector<std::string> read_words(fleet::Problems& problems, const Json& body, const char* key,
+                                    const std::string& one, const std::string& many) {
+  std::vector<std::string> words = problems.take(get_strings(body, key));
+  if (words.size() > fleet::kMaxListItems) {
+    problems.add(Code::kInvalid,
+                 Problem{fmt::format("too_many_{}", many), fmt::format("too many {}", many),
+                         fmt::format("at most {}", fleet::kMaxListItems), ""});
+    words.resize(fleet::kMaxListItems);
+  }
+  for (const std::string& word : words) problems.take(fleet::check_word(word, one));
+  std::sort(words.begin(), words.end());
+  words.erase(std::unique(words.begin(), words.end()), words.end());
+  return words;
+}
+
 // One line for people: why, and for whom.
 std::string read_line(fleet::Problems& problems, const Json& body, const char* key,
                       size_t longest) {
@@ -236,14 +258,13 @@ Result<Request> parse_request(const Json& body) {
   read_nodes(problems, body, r);
   r.host_group = problems.take(get_string(body, "host_group"));
   if (!r.host_group.empty()) problems.take(fleet::check_word(r.host_group, "host group"));
-  r.capabilities = problems.take(get_strings(body, "capabilities"));
-  if (r.capabilities.size() > fleet::kMaxListItems) {
-    problems.add(Code::kInvalid, Problem{"too_many_capabilities", "too many capabilities", "", ""});
+  r.capabilities = read_words(problems, body, "capabilities", "capability", "capabilities");
+  r.services = read_words(problems, body, "services", "service", "services");
+  if (const auto given = body.find("services");
+      given != body.end() && given->is_array() && given->empty()) {
+    problems.add(Code::kInvalid, Problem{"no_services", "\"services\" is an empty list",
+                                         "name the services, or leave the field out", ""});
   }
-  for (const std::string& c : r.capabilities) problems.take(fleet::check_word(c, "capability"));
-  std::sort(r.capabilities.begin(), r.capabilities.end());
-  r.capabilities.erase(std::unique(r.capabilities.begin(), r.capabilities.end()),
-                       r.capabilities.end());
   const std::string availability = problems.take(get_string(body, "availability"));
   if (!availability.empty()) {
     one_of(problems, availability, fleet::all_words<fleet::Availability>(), "unknown_word",
@@ -302,6 +323,7 @@ Json to_json(const Request& r) {
   if (r.max_failures != 1) out["max_failures"] = r.max_failures;
   if (r.drain != "auto") out["drain"] = r.drain;
   if (r.deadline) out["deadline"] = *r.deadline;
+  if (!r.services.empty()) out["services"] = r.services;
   if (!r.with.empty()) out["with"] = r.with;
   if (r.take_vars) out["take_vars"] = true;
   if (!r.reason.empty()) out["reason"] = r.reason;

@@ -1,7 +1,8 @@
 // update: converge without tearing down. check → observe → batches; a batch is
 // [drain] → site → verify → [restore]. Managers are batches of one, each after an observation of
 // its own; then workers, never more than the budget at once. What is between the batches (the gate)
-// is job/rolling.h.
+// is job/rolling.h. Narrowed to some services, only these are checked and converged; all that the
+// node carries is verified.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "fleet/recognize.h"
 #include "fleet/words.h"
 #include "plan/context.h"
+#include "plan/drift.h"
 
 namespace clusterctl::plan {
 namespace {
@@ -27,7 +29,8 @@ class Update {
         workers_(worker_state(context.snapshot(), context.catalog())) {}
 
   Result<Plan> make() {
-    find_targets();
+    check_services();
+    if (problems_.empty()) find_targets();
     check_targets();
     if (problems_.empty()) {
       sort_targets();
@@ -40,8 +43,10 @@ class Update {
   }
 
  private:
+  void check_services();
   void find_targets();
   void check_targets();
+  void check_narrowed(const Node& node);
   void sort_targets();
   void check_managers();
   void cut_batches();
@@ -49,7 +54,9 @@ class Update {
   void add_batch(const NodeList& batch, bool watched);
   Stage stage(const std::string& name, const NodeList& nodes) const;
   Json vars_of(const Node& node) const;
+  std::vector<std::string> services_wanted(const Node& node) const;
   std::vector<std::string> services_after(const Node& node) const;
+  bool is_meant(const std::string& service) const;
   bool shall_drain(const Node& node) const;
   std::map<std::string, Availability> to_drain(const NodeList& batch);
 
@@ -68,6 +75,30 @@ bool can_be_updated(const Node& node) {
   return next(node, fleet::Event::kMaintain) && node.status.applied;
 }
 
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Does the update concern this service, where it is?
+bool Update::is_meant(const std::string& service) const {
+  return request_.services.empty() || has(request_.services, service);
+}
+
+void Update::check_services() {
+  std::vector<std::string> known;
+  for (const catalog::Service& s : catalog_.services()) known.push_back(s.name);
+  for (const std::string& name : request_.services) {
+    if (has(known, name)) continue;
+    const std::string near = nearest(name, known);
+    problems_.add(Code::kInvalid,
+                  Problem{"unknown_service", fmt::format("there is no service {}", name),
+                          near.empty() ? "the services are: " + join(known, ", ")
+                                       : fmt::format("did you mean {}? The services are: {}", near,
+                                                     join(known, ", ")),
+                          ""});
+  }
+}
+
 void Update::find_targets() {
   if (!request_.nodes.empty()) {
     targets_ = context_.named(problems_, plan_.warnings);
@@ -78,6 +109,10 @@ void Update::find_targets() {
         request_.host_group.empty() ||
         (node->status.applied && node->status.applied->host_group == request_.host_group);
     if (!can_be_updated(*node) || !in_group) continue;
+    const auto services = services_after(*node);
+    if (std::none_of(services.begin(), services.end(),
+                     [&](const std::string& s) { return is_meant(s); }))
+      continue;
     if (node->status.maintenance) {
       plan_.warnings.push_back(
           {"left_out", fmt::format("{} is in maintenance and left out", node->name),
@@ -95,8 +130,11 @@ void Update::find_targets() {
     targets_.push_back(node);
   }
   if (targets_.empty() && problems_.empty()) {
-    problems_.add(Code::kNotFound, Problem{"no_nodes", "there is no commissioned node to update",
-                                           "`clusterctl node ls` shows the nodes", ""});
+    const std::string what = request_.services.empty() ? "there is no commissioned node to update"
+                                                       : "no commissioned node carries " +
+                                                             join(request_.services, " or ");
+    problems_.add(Code::kNotFound,
+                  Problem{"no_nodes", what, "`clusterctl node ls` shows the nodes", ""});
   }
 }
 
@@ -115,8 +153,41 @@ void Update::check_targets() {
           Problem{"unreachable", fmt::format("{} does not answer", node->name),
                   fmt::format("bring it back and run `clusterctl node check {}`", node->name),
                   node->name});
+    } else if (!request_.services.empty()) {
+      check_narrowed(*node);
     }
   }
+}
+
+// Some services alone: only where everything else is in order.
+void Update::check_narrowed(const Node& node) {
+  const auto refuse = [&](std::string code, std::string message, std::string hint) {
+    problems_.add(Code::kConflict,
+                  Problem{std::move(code), std::move(message), std::move(hint), node.name});
+  };
+  const std::string whole = fmt::format("`clusterctl node update {}` updates all of it", node.name);
+  const auto after = services_after(node);
+  if (has_condition(node.status, fleet::condition::kDirty) ||
+      !context_.strays(node, after).empty()) {
+    refuse("dirty", fmt::format("{} is not in order: a piece of work on it broke off", node.name),
+           whole);
+    return;
+  }
+  bool some = false;
+  for (const std::string& name : after) {
+    if (!is_meant(name)) continue;
+    some = true;
+    for (const std::string& need : catalog_.needs_of(*catalog_.service(name), vars_of(node))) {
+      if (!has(services_wanted(node), need) || has(after, need)) continue;
+      refuse("needs_service",
+             fmt::format("{} on {} needs {}, which is not there yet", name, node.name, need),
+             fmt::format("--service {},{}", need, name));
+    }
+  }
+  if (some) return;
+  refuse("not_carried",
+         fmt::format("{} does not carry {}", node.name, join(request_.services, " or ")),
+         "it carries: " + join(after, ", "));
 }
 
 void Update::sort_targets() {
@@ -195,12 +266,24 @@ Json Update::vars_of(const Node& node) const {
                         request_.vars);
 }
 
-// What the node carries when it is done: variables may have brought or taken away services.
-std::vector<std::string> Update::services_after(const Node& node) const {
+// Variables may have brought or taken away services since it was applied.
+std::vector<std::string> Update::services_wanted(const Node& node) const {
   const fleet::Applied& applied = *node.status.applied;
   return catalog_.services_for(applied.host_group,
                                catalog_.capabilities_for(applied.host_group, applied.capabilities),
                                vars_of(node));
+}
+
+// What the node carries when it is done. The services that are not meant stay as they are.
+std::vector<std::string> Update::services_after(const Node& node) const {
+  const auto wanted = services_wanted(node);
+  if (request_.services.empty()) return wanted;
+  std::vector<std::string> out;
+  for (const catalog::Service& s : catalog_.services()) {
+    if (has(is_meant(s.name) ? wanted : node.status.applied->services, s.name))
+      out.push_back(s.name);
+  }
+  return out;
 }
 
 // Only when something may stop the whole node: a service that does is there, and what was applied
@@ -211,13 +294,13 @@ bool Update::shall_drain(const Node& node) const {
   if (request_.drain == "always") return true;
   const auto services = services_after(node);
   const bool disrupts = std::any_of(services.begin(), services.end(), [&](const std::string& s) {
-    return catalog_.service(s)->disrupts == "node";
+    return is_meant(s) && catalog_.service(s)->disrupts == "node";
   });
   const fleet::Applied& applied = *node.status.applied;
   const bool differs = !request_.vars.empty() || !node.status.conditions.empty() ||
                        applied.versions != node.spec.versions || applied.services != services ||
-                       applied.vars_fingerprint != vars_fingerprint(context_.snapshot(), catalog_,
-                                                                    node, applied.host_group);
+                       applied.vars_fingerprint.empty() ||
+                       !drift_of(context_.snapshot(), catalog_, node).empty();
   return disrupts && differs;
 }
 
@@ -229,6 +312,10 @@ Stage Update::stage(const std::string& name, const NodeList& nodes) const {
   if (name != "observe") {
     for (const Node* node : nodes) out.services[node->id] = services_after(*node);
   }
+  if (name == "site" || name == "check") out.vars.only_services = request_.services;
+  // What every node needs for anything at all is looked at whatever is meant.
+  if (name == "check" && !request_.services.empty() && !is_meant("base"))
+    out.vars.only_services.insert(out.vars.only_services.begin(), "base");
   return out;
 }
 
@@ -286,8 +373,9 @@ void Update::add_batch(const NodeList& batch, bool watched) {
 
 void Update::fill() {
   plan_.kind = "update";
-  plan_.title = targets_.size() == 1 ? fmt::format("update {}", targets_[0]->name)
-                                     : fmt::format("update {} nodes", targets_.size());
+  const std::string what = request_.services.empty() ? "" : join(request_.services, ", ") + " on ";
+  plan_.title = targets_.size() == 1 ? fmt::format("update {}{}", what, targets_[0]->name)
+                                     : fmt::format("update {}{} nodes", what, targets_.size());
   for (const Node* node : targets_) {
     plan_.targets.push_back(node->id);
     plan_.roles[node->id] = role_of(catalog_, *node).value_or(Role::kWorker);

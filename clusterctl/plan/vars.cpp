@@ -66,41 +66,4 @@ std::vector<fleet::View> observe_members(const fleet::Snapshot& snapshot,
   return out;
 }
 
-fleet::Applied applied_after(const fleet::Snapshot& snapshot, const catalog::Catalog& catalog,
-                             const Plan& plan, const fleet::Node& node) {
-  fleet::Applied out;
-  out.host_group = node.spec.host_group;
-  out.capabilities = node.spec.capabilities;
-  // A change that waits behind this work is already wanted, and not yet made.
-  const auto part = plan.parts.find(node.id);
-  const bool joins = (part == plan.parts.end() ? plan.kind : part->second) == "commission";
-  out.availability = joins ? node.spec.availability : last_availability(node);
-  if (!joins && node.status.applied) {
-    out.host_group = node.status.applied->host_group;
-    out.capabilities = node.status.applied->capabilities;
-  }
-  if (const auto change = plan.changes.find(node.id); change != plan.changes.end()) {
-    out.host_group = change->second.host_group;
-    out.capabilities = change->second.capabilities;
-    if (joins) out.availability = change->second.availability;
-  }
-  out.capabilities = catalog.capabilities_for(out.host_group, out.capabilities);
-  out.versions = node.spec.versions;
-  for (const Stage& stage : plan.stages) {
-    // A later batch names this node once more, as a peer, with what it carried before.
-    const bool target =
-        std::find(stage.nodes.begin(), stage.nodes.end(), node.id) != stage.nodes.end();
-    if (stage.name != "verify" || !target) continue;
-    if (const auto it = stage.services.find(node.id); it != stage.services.end())
-      out.services = it->second;
-  }
-  out.vars_fingerprint = vars_fingerprint(snapshot, catalog, node, out.host_group);
-  out.vars = variable_digests(snapshot, catalog, node, out.host_group);
-  for (const std::string& name : out.services) {
-    if (const catalog::Service* service = catalog.service(name))
-      out.catalog[name] = entry_digest(*service);
-  }
-  return out;
-}
-
 }  // namespace clusterctl::plan

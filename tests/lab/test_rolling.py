@@ -107,6 +107,30 @@ def test_a_second_update_changes_nothing_and_drains_nothing(lab, c):
     assert not job["undo"]
 
 
+def unit_starts(lab, node):
+    """Since when each of these runs; etcd's own unit may carry another name than its package."""
+    out = lab.sh(node, "systemctl show -p Id,ActiveEnterTimestampMonotonic docker 'etcd*' 'clusterctl-ucarp*' 'ucarp*'")
+    return {block.split("Id=")[1].split()[0]: block.split("Monotonic=")[1].split()[0] for block in out.split("\n\n") if "Id=" in block}
+
+
+@pytest.mark.full
+def test_one_service_alone(lab, c):
+    """What another service is converged with, and when it was started, stays."""
+    before = {node: unit_starts(lab, node) for node in ("node1", "node2", "node3")}
+    assert all(any("etcd" in unit for unit in units) for units in before.values()), before
+    c.rest("PATCH", "/v1/globals", {"vars": {"etcd_log_level": "debug", "docker_daemon_options": {"debug": False}}}, status=200)
+    out = c.cli("node", "update", "--service", "etcd", "--yes")
+    assert "succeeded" in out.stdout and "drain" not in [s["name"] for s in c.job()["stages"]]
+    for node, units in before.items():
+        after = unit_starts(lab, node)
+        assert [unit for unit in units if units[unit] != after[unit]] == [unit for unit in units if "etcd" in unit], (units, after)
+        assert "debug" in lab.sh(node, "systemctl cat 'etcd*'; cat /etc/default/etcd* /etc/etcd*/* 2>/dev/null || true")
+        assert json.loads(lab.sh(node, "cat /etc/docker/daemon.json"))["debug"] is True
+        assert [d["type"] for d in c.node(node)["status"]["conditions"]] == ["Drifted"]
+    c.rest("PATCH", "/v1/globals", {"vars": {"docker_daemon_options": {"debug": True}}}, status=200)
+    assert not any(c.node(node)["status"]["conditions"] for node in ALL)
+
+
 @pytest.mark.full
 def test_a_power_cut_of_the_controller_in_an_update(lab, c):
     job = c.submit("update", ["node4"], vars={"docker_daemon_options": {"debug": False}})
