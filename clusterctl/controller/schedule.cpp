@@ -302,6 +302,7 @@ void Controller::forget_old_jobs() {
   if (by_end.size() <= deps_.settings.keep_jobs) return;
   std::sort(by_end.begin(), by_end.end());
   std::vector<std::string> ended;
+  ended.reserve(by_end.size());
   for (auto& [time, id] : by_end) ended.push_back(std::move(id));
   Change change;
   std::vector<std::string> runs;

@@ -92,6 +92,7 @@ constexpr std::optional<E> from_word(std::string_view text) {
 template <typename E>
 std::vector<std::string> all_words() {
   std::vector<std::string> out;
+  out.reserve(Words<E>::kTable.size());
   for (const auto& row : Words<E>::kTable) out.emplace_back(row.second);
   return out;
 }

@@ -197,12 +197,10 @@ void read_rolling(fleet::Problems& problems, const Json& body, Request& r) {
 
 // Names of one kind: words, each once, sorted.
 std::vector<std::string> read_words(fleet::Problems& problems, const Json& body, const char* key,
-                                    const std::string& one, const std::string& many) {
+                                    std::string_view one, const Problem& too_many) {
   std::vector<std::string> words = problems.take(get_strings(body, key));
   if (words.size() > fleet::kMaxListItems) {
-    problems.add(Code::kInvalid,
-                 Problem{fmt::format("too_many_{}", many), fmt::format("too many {}", many),
-                         fmt::format("at most {}", fleet::kMaxListItems), ""});
+    problems.add(Code::kInvalid, too_many);
     words.resize(fleet::kMaxListItems);
   }
   for (const std::string& word : words) problems.take(fleet::check_word(word, one));
@@ -258,8 +256,12 @@ Result<Request> parse_request(const Json& body) {
   read_nodes(problems, body, r);
   r.host_group = problems.take(get_string(body, "host_group"));
   if (!r.host_group.empty()) problems.take(fleet::check_word(r.host_group, "host group"));
-  r.capabilities = read_words(problems, body, "capabilities", "capability", "capabilities");
-  r.services = read_words(problems, body, "services", "service", "services");
+  r.capabilities = read_words(problems, body, "capabilities", "capability",
+                              Problem{"too_many_capabilities", "too many capabilities",
+                                      fmt::format("at most {}", fleet::kMaxListItems), ""});
+  r.services = read_words(problems, body, "services", "service",
+                          Problem{"too_many_services", "too many services",
+                                  fmt::format("at most {}", fleet::kMaxListItems), ""});
   if (const auto given = body.find("services");
       given != body.end() && given->is_array() && given->empty()) {
     problems.add(Code::kInvalid, Problem{"no_services", "\"services\" is an empty list",

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "fleet/conditions.h"
 #include "fleet/lifecycle.h"
 #include "fleet/recognize.h"
 #include "fleet/words.h"
@@ -161,33 +162,36 @@ void Update::check_targets() {
 
 // Some services alone: only where everything else is in order.
 void Update::check_narrowed(const Node& node) {
-  const auto refuse = [&](std::string code, std::string message, std::string hint) {
-    problems_.add(Code::kConflict,
-                  Problem{std::move(code), std::move(message), std::move(hint), node.name});
-  };
-  const std::string whole = fmt::format("`clusterctl node update {}` updates all of it", node.name);
   const auto after = services_after(node);
   if (has_condition(node.status, fleet::condition::kDirty) ||
       !context_.strays(node, after).empty()) {
-    refuse("dirty", fmt::format("{} is not in order: a piece of work on it broke off", node.name),
-           whole);
+    problems_.add(
+        Code::kConflict,
+        Problem{"not_in_order",
+                fmt::format("{} is not in order: a piece of work on it broke off", node.name),
+                fmt::format("`clusterctl node update {}` updates all of it", node.name),
+                node.name});
     return;
   }
+  const auto wanted = services_wanted(node);
   bool some = false;
   for (const std::string& name : after) {
     if (!is_meant(name)) continue;
     some = true;
     for (const std::string& need : catalog_.needs_of(*catalog_.service(name), vars_of(node))) {
-      if (!has(services_wanted(node), need) || has(after, need)) continue;
-      refuse("needs_service",
-             fmt::format("{} on {} needs {}, which is not there yet", name, node.name, need),
-             fmt::format("--service {},{}", need, name));
+      if (!has(wanted, need) || has(after, need)) continue;
+      problems_.add(
+          Code::kConflict,
+          Problem{"needs_service",
+                  fmt::format("{} on {} needs {}, which is not there yet", name, node.name, need),
+                  fmt::format("--service {},{}", need, name), node.name});
     }
   }
   if (some) return;
-  refuse("not_carried",
-         fmt::format("{} does not carry {}", node.name, join(request_.services, " or ")),
-         "it carries: " + join(after, ", "));
+  problems_.add(Code::kConflict, Problem{"not_carried",
+                                         fmt::format("{} does not carry {}", node.name,
+                                                     join(request_.services, " or ")),
+                                         "it carries: " + join(after, ", "), node.name});
 }
 
 void Update::sort_targets() {
@@ -276,7 +280,7 @@ std::vector<std::string> Update::services_wanted(const Node& node) const {
 
 // What the node carries when it is done. The services that are not meant stay as they are.
 std::vector<std::string> Update::services_after(const Node& node) const {
-  const auto wanted = services_wanted(node);
+  auto wanted = services_wanted(node);
   if (request_.services.empty()) return wanted;
   std::vector<std::string> out;
   for (const catalog::Service& s : catalog_.services()) {
