@@ -369,6 +369,14 @@ int run(int argc, char** argv, char** env, const std::string& version) {
       d.env.emplace(entry.substr(0, equals), entry.substr(equals + 1));
   }
   std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (valid_utf8(args[i])) continue;
+    const auto refused =
+        fail(Code::kInvalid, "usage", fmt::format("argument {} is not UTF-8", i + 1),
+             "names and values are text");
+    print_error(*terminal, refused.value(), 0, false);
+    return kExitUsage;
+  }
   const int code = run(args, d);
   const std::string problem = terminal->output_problem();
   if (problem.empty() || code != kExitOk) return code;

@@ -78,12 +78,14 @@ class Events final : public Command {
       return true;
     };
     session.terminal.watch_interrupts(true);
-    what.keep_going = [&] { return !session.terminal.interrupted(); };
+    what.keep_going = [&] {
+      return !session.terminal.interrupted() && !session.terminal.nobody_reads();
+    };
     what.on_lost = [&] { session.note("connection lost, reconnecting"); };
     const auto ended = client::follow(session.rest, session.timer, std::move(what));
     session.terminal.watch_interrupts(false);
     if (!ended) return fail(ended.error());
-    return kExitDetached;
+    return session.terminal.nobody_reads() ? kExitOk : kExitDetached;
   }
 
   bool follow_ = false;

@@ -234,11 +234,14 @@ class JobLogs final : public Command {
       return false;
     };
     session.terminal.watch_interrupts(true);
-    what.keep_going = [&] { return !session.terminal.interrupted(); };
+    what.keep_going = [&] {
+      return !session.terminal.interrupted() && !session.terminal.nobody_reads();
+    };
     what.on_lost = [&] { session.note("connection lost, reconnecting"); };
     const auto ended = client::follow(session.rest, session.timer, std::move(what));
     session.terminal.watch_interrupts(false);
     if (!ended) return fail(ended.error());
+    if (!*ended && session.terminal.nobody_reads()) return kExitOk;
     if (!*ended) {
       session.note(fmt::format("\ndetached; clusterctl job logs -f {} follows it again", id));
       return kExitDetached;

@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -22,6 +23,10 @@ class SystemTerminal final : public Terminal {
       problem_ = written.error().message;
   }
   std::string output_problem() const override { return problem_; }
+  bool output_closed() override {
+    pollfd out{STDOUT_FILENO, 0, 0};
+    return poll(&out, 1, 0) > 0 && (out.revents & (POLLERR | POLLNVAL)) != 0;
+  }
   void err(std::string_view text) override { (void)write_all(STDERR_FILENO, text); }
 
   bool can_redraw() const override {

@@ -25,6 +25,10 @@ class Terminal {
   virtual int table_width() const { return can_redraw() ? width() : 0; }
   // Asks on standard error; only a clear yes is true.
   virtual bool confirm(std::string_view question) = 0;
+  // The other end of the pipe that standard output is has been closed.
+  virtual bool output_closed() { return false; }
+  // What goes on until it is interrupted ends then, too.
+  bool nobody_reads() { return output_closed() || !output_problem().empty(); }
   // While watching, Ctrl-C does not end the program but makes interrupted() true.
   virtual void watch_interrupts(bool on) = 0;
   virtual bool interrupted() = 0;

@@ -76,12 +76,24 @@ Result<Json> parse_extra_vars(const std::vector<std::string>& texts) {
   return out;
 }
 
+namespace {
+
+// Which of two would count is not to be guessed.
+Status add(Json& out, const std::string& name, Json value) {
+  const auto [at, fresh] = out.emplace(name, value);
+  if (fresh || *at == value) return {};
+  return fail(Code::kInvalid, "usage", fmt::format("{} is given twice", name), "give it one value");
+}
+
+}  // namespace
+
 Result<Json> parse_assignments(const std::vector<std::string>& texts, bool removals) {
   Json out = Json::object();
   for (const std::string& given : texts) {
     auto a = split_assignment(given, removals);
     if (!a) return fail(a.error());
-    out[a->name] = a->value ? typed(*a->value) : Json();
+    if (auto one = add(out, a->name, a->value ? typed(*a->value) : Json()); !one)
+      return fail(one.error());
   }
   return out;
 }
@@ -91,7 +103,8 @@ Result<Json> parse_labels(const std::vector<std::string>& texts, bool removals) 
   for (const std::string& given : texts) {
     auto a = split_assignment(given, removals);
     if (!a) return fail(a.error());
-    out[a->name] = a->value ? Json(*a->value) : Json();
+    if (auto one = add(out, a->name, a->value ? Json(*a->value) : Json()); !one)
+      return fail(one.error());
   }
   return out;
 }

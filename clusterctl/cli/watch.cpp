@@ -113,7 +113,7 @@ Result<int> watch(Session& session, const Render& render) {
     picture.lost();
   };
   what.keep_going = [&] {
-    if (session.terminal.interrupted()) return false;
+    if (session.terminal.interrupted() || session.terminal.nobody_reads()) return false;
     if (changed && session.timer.now() - looked >= pause) look();
     return !broken;
   };
@@ -121,7 +121,7 @@ Result<int> watch(Session& session, const Render& render) {
   const auto ended = client::follow(*stream, session.timer, std::move(what));
   if (broken) return fail(std::move(*broken));
   if (!ended) return fail(ended.error());
-  return kExitDetached;
+  return session.terminal.nobody_reads() ? kExitOk : kExitDetached;
 }
 
 }  // namespace clusterctl::cli

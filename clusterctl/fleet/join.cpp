@@ -87,12 +87,6 @@ Requested read_wish(const Json& body, Problems& problems) {
   return out;
 }
 
-// By this the controller would speak to itself.
-bool is_loopback(const std::string& addr) {
-  const std::string a = canonical_addr(addr);
-  return a.starts_with("127.") || a == "::1" || a == "localhost" || a.ends_with(".localhost");
-}
-
 // One announcement, worked off.
 class Joining {
  public:

@@ -125,8 +125,28 @@ bool is_host_name(std::string_view text) {
   for (const std::string& label : labels) {
     if (!shaped(label, 63, "-", true)) return false;
   }
-  // "10.0.0.300" and "1234" are mistyped addresses, and resolvers read them as such.
-  return !std::all_of(labels.back().begin(), labels.back().end(), is_digit);
+  // "10.0.0.300", "1234" and "0x7f000001" are mistyped addresses, and resolvers read them as such.
+  const std::string& last = labels.back();
+  const bool hex = last.size() > 1 && last[0] == '0' && (last[1] == 'x' || last[1] == 'X') &&
+                   std::all_of(last.begin() + 2, last.end(),
+                               [](unsigned char c) { return std::isxdigit(c) != 0; });
+  return !hex && !std::all_of(last.begin(), last.end(), is_digit);
+}
+
+bool is_loopback(std::string_view addr) {
+  const std::string a = canonical_addr(addr);
+  if (is_ip(a)) return a.starts_with("127.") || a == "::1";
+  // Names that hosts files come with.
+  constexpr std::string_view kNames[] = {"localhost",
+                                         "localhost.localdomain",
+                                         "localhost4",
+                                         "localhost6",
+                                         "localhost4.localdomain4",
+                                         "localhost6.localdomain6",
+                                         "ip6-localhost",
+                                         "ip6-loopback"};
+  return a.ends_with(".localhost") ||
+         std::find(std::begin(kNames), std::end(kNames), a) != std::end(kNames);
 }
 
 std::string canonical_addr(std::string_view addr) {

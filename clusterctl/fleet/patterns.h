@@ -24,6 +24,8 @@ bool is_name(std::string_view text);       // ^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9]
 bool is_word(std::string_view text);       // the same with `_`: groups, capabilities, services
 bool is_ip(std::string_view text);         // IPv4 or IPv6 without zone
 bool is_host_name(std::string_view text);  // RFC 1123, not a malformed IPv4 address
+// 127.0.0.0/8, ::1 and the names that always mean this machine; others are not looked up.
+bool is_loopback(std::string_view addr);
 
 // One spelling per address, for comparing: IPv6 shortened, names in lower case.
 std::string canonical_addr(std::string_view addr);

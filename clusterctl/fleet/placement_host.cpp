@@ -17,6 +17,7 @@ bool is_own_host(const OwnHost& own, const Node& node) {
   // What leads to this machine on any host; the rest of 127.0.0.0/8 may be a forwarded port or a
   // machine inside this one, and shows itself by its machine id.
   if (own.addresses.count(addr) || addr == "0.0.0.0" || addr == "::") return true;
+  if (!is_ip(addr) && is_loopback(addr)) return true;
   return !own.machine_id.empty() && node.status.hardware &&
          lower(node.status.hardware->machine_id) == lower(own.machine_id);
 }

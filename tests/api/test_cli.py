@@ -1,9 +1,10 @@
 """The command line against a real daemon: exit codes and what scripts rely on."""
 
 import json
+import os
 import subprocess
 
-from harness import BINARY
+from harness import BINARY, wait_for
 
 
 def test_exit_codes(daemon):
@@ -95,3 +96,44 @@ def test_a_proxy_in_the_environment_is_not_used_for_the_daemon(daemon):
 def test_help_needs_no_daemon(stopped):
     shown = stopped.cli("node", "--help")
     assert shown.returncode == 0 and "commission" in shown.stdout
+
+
+def shell(daemon, text):
+    return subprocess.run(["bash", "-c", text, "bash", str(BINARY)], capture_output=True, text=True, timeout=30,
+                          env={**daemon.environment(), "CLUSTERCTL_SERVER": "unix:%s" % daemon.socket})
+
+
+def test_a_closed_standard_output_is_refused_before_anything_is_done(daemon):
+    """The number would go to the first file that is opened, and the only copy of a token into it."""
+    for command in ("version", "node ls", "node add n1 --addr 192.0.2.9", "cluster token create --join -q"):
+        done = shell(daemon, '"$1" %s >&-' % command)
+        assert done.returncode == 74 and "standard output is closed" in done.stderr, done
+    assert daemon.get("/v1/nodes").ok()["nodes"] == [] and daemon.get("/v1/join-tokens").ok()["tokens"] == []
+    assert shell(daemon, '"$1" node ls <&-').returncode == 0
+    assert shell(daemon, '"$1" node ls 2>&-').returncode == 0
+
+
+def test_a_daemon_without_streams_keeps_its_files(stopped):
+    """What is said for people does not end up in the store or its lock."""
+    stopped.write_config()
+    process = subprocess.Popen(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", str(BINARY), "serve", "--config", str(stopped.config_file), "--state-dir",
+                                str(stopped.state_dir)], env=stopped.environment(), cwd="/")
+    try:
+        wait_for(stopped.socket.exists, "the socket")
+        links = {fd: os.readlink("/proc/%d/fd/%d" % (process.pid, fd)) for fd in (0, 1, 2)}
+        assert set(links.values()) == {"/dev/null"}, links
+        assert all(b"listening" not in path.read_bytes() for path in stopped.state_dir.iterdir() if path.is_file())
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def test_what_is_not_utf8_or_given_twice_is_refused(daemon):
+    daemon.add("n1")
+    before = daemon.get("/v1/nodes").body
+    for command, words in ((r"""node label n1 $'b=\xff\xfe'""", "is not UTF-8"), (r"""global set $'a=\xff'""", "is not UTF-8"), ("node label n1 a=1 a=2", "a is given twice"),
+                           ("global set x=1 x=2", "x is given twice"), ("node check n1 --var x=1 --var x=2", "x is given twice"),
+                           ("node accept n1 --label a=1 --label a=2", "a is given twice")):
+        done = shell(daemon, '"$1" ' + command)
+        assert done.returncode == 64 and words in done.stderr, (command, done)
+    assert daemon.get("/v1/nodes").body == before and daemon.get("/v1/globals").ok()["vars"] == {}

@@ -187,3 +187,23 @@ def test_no_terminal_never_asks(fleet):
         refused = fleet.cli(*command)
         assert refused.returncode in (64, 65), command
     assert fleet.get("/v1/jobs").ok()["jobs"] == []
+
+
+@pytest.mark.parametrize("arguments", [["node", "ls", "-w"], ["events", "-f"], ["job", "logs", "-f"], ["status", "-w"]])
+def test_who_cannot_write_ends(daemon, arguments):
+    """Neither a full disk nor a reader that has gone away lets it run on."""
+    daemon.add("n1")
+    job = daemon.submit("check", nodes=["n1"])
+    daemon.wait(job["id"], "succeeded")
+    if arguments[0] == "job":
+        daemon.double.orders(check="gate:go")
+        arguments = [*arguments, daemon.submit("check", nodes=["n1"])["id"]]
+        daemon.double.wait_gate("go")
+    environment = {**daemon.environment(), "CLUSTERCTL_SERVER": "unix:%s" % daemon.socket}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([str(BINARY), *arguments], stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, text=True, env=environment, timeout=30)
+    assert done.returncode == 74 and "No space left" in done.stderr, done
+    process = subprocess.Popen([str(BINARY), *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    assert process.stdout.read(1)
+    process.stdout.close()
+    assert process.wait(timeout=30) in (0, -signal.SIGPIPE)

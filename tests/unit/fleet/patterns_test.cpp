@@ -159,6 +159,23 @@ TEST(Patterns, MessagesStayOneShortLine) {
   }
 }
 
+TEST(Patterns, ANumberIsNoHostName) {
+  for (const char* text :
+       {"0x7f000001", "0x7f.1", "2130706433", "127.1", "0X7F000001", "0x", "a.0xff", "10.0.0.300"})
+    EXPECT_FALSE(check_addr(text)) << text;
+  for (const char* text : {"x7f", "0xg", "a0x1", "0x7f.example"})
+    EXPECT_TRUE(check_addr(text)) << text;
+}
+
+TEST(Patterns, WhatAlwaysMeansThisMachine) {
+  for (const char* text :
+       {"127.0.0.1", "127.9.9.9", "::1", "0:0::1", "::ffff:127.0.0.1", "localhost", "LocalHost",
+        "x.localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"})
+    EXPECT_TRUE(is_loopback(text)) << text;
+  for (const char* text : {"10.0.0.1", "::2", "localhost1", "localdomain", "127.example"})
+    EXPECT_FALSE(is_loopback(text)) << text;
+}
+
 TEST(Patterns, WhatPassesIsHarmless) {
   EXPECT_TRUE(rc::check("names and addresses", [](const std::string& text) {
     if (is_name(text) || is_host_name(text) || is_ip(text)) {
