@@ -850,6 +850,14 @@ def test_init_makes_its_own_machine_a_node_that_waits_for_the_flag(daemon, machi
     assert (machine / "etc/sudoers.d/clusterctl-clusterctl").exists() and not (machine / "etc/clusterctl").exists()
 
 
+def test_init_undoes_what_a_killed_join_left(daemon, machine):
+    stopped_join(machine, daemon, new_token(daemon)["token"], signal.SIGKILL)
+    done = on(machine, daemon, "cluster", "init", "--config", str(daemon.config_file), "--state-dir", str(daemon.state_dir), "--no-start", "--node", "m1",
+              "--addr", "192.0.2.99")
+    assert done.returncode == 0 and "undone: " in done.stderr and "done: create user clusterctl" in done.stdout, done.stderr
+    assert (machine / "home/clusterctl/.ssh/authorized_keys").exists() and not (machine / "etc/clusterctl").exists()
+
+
 def test_the_whole_session_on_the_double(stopped, machine):
     """origins.md: init, join, pending, accept, commission, decommission, rm, leave."""
     stopped.write_config()

@@ -68,6 +68,7 @@ Result<std::optional<Joining>> read_joining(const fs::path& root) {
 Result<MachineLock> MachineLock::acquire(const fs::path& root) {
   const fs::path folder = root / "etc";
   Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() && errno == ENOENT) return MachineLock(Fd());  // nothing there to be changed
   if (!fd.valid()) return fail(errno_error("open", folder));
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return MachineLock(std::move(fd));
   if (errno != EWOULDBLOCK) return fail(errno_error("lock", folder));
