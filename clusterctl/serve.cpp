@@ -230,6 +230,21 @@ class Daemon {
     return fs::exists(file, ec) ? ansible::Hints::read(file) : ansible::Hints::built_in();
   }
 
+  // What `cluster init` wants of a cluster that begins here, if none is here yet.
+  fs::path new_cluster_file() const { return config_.state_dir / "new-cluster.json"; }
+
+  Result<std::string> first_policy() const {
+    const auto content = read_file(new_cluster_file(), 4096);
+    if (!content && content.error().code == Code::kNotFound) return std::string("always");
+    if (!content) return fail(content.error());
+    const auto j = parse_json_object(*content, new_cluster_file().string());
+    const std::string policy = j ? get_string(*j, "accept_policy").value_or("") : "";
+    if (policy == "always" || policy == "manual") return policy;
+    return fail(Code::kInvalid, "damaged",
+                fmt::format("{} is damaged", new_cluster_file().string()),
+                "clusterctl cluster init writes it anew");
+  }
+
   Status start_controller() {
     run::Settings settings;
     settings.runs_dir = config_.state_dir / "runs";
@@ -246,6 +261,9 @@ class Daemon {
     if (!variables) return fail(variables.error());
     controller::Settings options;
     options.cluster_name = config_.cluster_name;
+    auto policy = first_policy();
+    if (!policy) return fail(policy.error());
+    options.accept_policy = std::move(*policy);
     options.max_parallel_runs = config_.max_parallel_runs;
     options.keep_jobs = static_cast<size_t>(config_.keep_jobs);
     options.own_host.machine_id = this_machine_id();
@@ -266,6 +284,7 @@ class Daemon {
     controller_ = std::make_unique<controller::Controller>(controller::Deps{
         *store_, *runs_, *catalog_, clock_, ids_, std::move(*variables), std::move(options)});
     if (auto ok = controller_->start(); !ok) return ok;
+    ::unlink(new_cluster_file().c_str());  // there is a cluster now
     log_keeper_ = std::make_unique<controller::LogKeeper>(
         *controller_,
         controller::LogLimits{static_cast<size_t>(config_.log_keep_jobs), config_.log_keep_days,

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "cli/command.h"
 #include "cli/complete.h"
+#include "cli/process_list.h"
 #include "cli/session.h"
 #include "cli/text.h"
 #include "cli/version_check.h"
@@ -303,17 +304,52 @@ Format format_of(const Globals& g) {
   return g.output == "name" ? Format::kName : Format::kTable;
 }
 
+// A daemon that has too much to do says when to ask again: that is honoured, for so long in all.
+constexpr std::chrono::seconds kWaitForTurns{60};
+constexpr std::chrono::milliseconds kLook{100};
+
+class Turns {
+ public:
+  Turns(const Dependencies& d, bool quiet) : d_(d), quiet_(quiet) {}
+
+  bool wait(std::chrono::seconds wanted, const client::KeepGoing& keep_going) {
+    if (wanted > left_) return false;
+    left_ -= wanted;
+    if (!quiet_)
+      d_.terminal.err(fmt::format("the daemon has too many requests; waiting {} s, as it says\n",
+                                  wanted.count()));
+    const auto end = d_.timer.now() + wanted;
+    while (d_.timer.now() < end) {
+      if (keep_going && !keep_going()) break;  // the next try notices it
+      d_.timer.sleep(kLook);
+    }
+    return true;
+  }
+
+ private:
+  const Dependencies& d_;
+  bool quiet_;
+  std::chrono::seconds left_ = kWaitForTurns;
+};
+
 Result<int> run_command(Command& command, const Dependencies& d, const Globals& g, const Tree& tree,
                         bool color, size_t& requested) {
   auto settings =
       command.needs_server ? settings_of(d, g) : Result<client::Settings>(client::Settings{});
   if (!settings) return fail(settings.error());
-  const auto rest = d.connect(*settings);
+  Turns turns(d, g.quiet);
+  const auto connect = [&](client::Settings to) {
+    to.wait_for_turn = [&turns](std::chrono::seconds wanted, const client::KeepGoing& keep_going) {
+      return turns.wait(wanted, keep_going);
+    };
+    return d.connect(std::move(to));
+  };
+  const auto rest = connect(*settings);
   Session session{d.terminal, *rest, d.timer, tree, d.version, format_of(g), g.quiet, color};
-  session.connect = d.connect;
+  session.connect = connect;
   session.given = g.given;
   session.contexts_path = contexts_path(d.env);
-  session.another = [&] { return d.connect(*settings); };
+  session.another = [&] { return connect(*settings); };
   auto code = command.run(session);
   requested = session.requested_nodes;
   if (!code) {
@@ -377,6 +413,7 @@ int run(int argc, char** argv, char** env, const std::string& version) {
     print_error(*terminal, refused.value(), 0, false);
     return kExitUsage;
   }
+  hide_secret_arguments(argc, argv);
   const int code = run(args, d);
   const std::string problem = terminal->output_problem();
   if (problem.empty() || code != kExitOk) return code;

@@ -9,6 +9,7 @@
 #include "cli/join_token.h"
 #include "cli/machine/controller_files.h"
 #include "cli/machine/facts.h"
+#include "cli/machine/joining.h"
 #include "cli/machine/management.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -83,16 +84,24 @@ class ClusterInit final : public Command {
       return fail(Code::kInvalid, "usage", "--host-group and --availability belong to --node",
                   "clusterctl cluster init --help");
     if (addr_.empty()) addr_ = primary_address();
-    std::vector<std::string> done;
-    auto place = prepare(done);
-    for (const std::string& what : done) tell(session, what);
+    // Everything is looked at before anything is written.
+    auto place = plan_controller(wish());
     if (!place) return fail(place.error());
-    std::error_code ec;
-    const bool fresh = !fs::exists(place->state_dir / "clusterctl.db", ec);
-    auto rest = start(session, *place);
+    if (auto ok = check_own_machine(); !ok) return fail(ok.error());
+    auto rest = connect(session, *place);
     if (!rest) return fail(rest.error());
-    if (auto ok = set_policy(**rest, fresh); !ok) return fail(ok.error());
+    const bool runs = send(**rest, "GET", "/readyz").has_value();
+    if (auto ok = runs ? check_running(*place) : check_controller(*place); !ok)
+      return fail(ok.error());
+    std::vector<std::string> done;
+    const auto written = write_controller(*place, runs ? "" : first_policy(), done);
+    for (const std::string& what : done) tell(session, what);
+    if (!written) return fail(written.error());
+    if (!runs) {
+      if (auto ok = start(session, *place, **rest); !ok) return fail(ok.error());
+    }
     if (auto ok = add_own_node(session, **rest); !ok) return fail(ok.error());
+    if (auto ok = set_policy(**rest); !ok) return fail(ok.error());
     return show(session, *place, **rest);
   }
 
@@ -101,35 +110,61 @@ class ClusterInit final : public Command {
     if (!session.structured() && !session.names_only()) session.line(what);
   }
 
-  Result<ControllerPlace> prepare(std::vector<std::string>& done) const {
+  ControllerWish wish() const {
     std::error_code ec;
-    const bool exists = fs::exists(config_, ec);
     ControllerWish wish{config_, state_dir_, socket_, listen_, cluster_, {}};
     if (listen_ == "none") wish.listen.clear();
-    if (listen_.empty() && !exists) wish.listen = kDefaultListen;
+    if (listen_.empty() && !fs::exists(config_, ec)) wish.listen = kDefaultListen;
     if (!addr_.empty()) wish.names.push_back(addr_);
     if (auto facts = read_machine_facts("/"); facts && !facts->name.empty())
       wish.names.push_back(facts->name);
-    return prepare_controller(wish, done);
+    return wish;
+  }
+
+  // Machines that come by themselves are looked at first, unless somebody says otherwise.
+  std::string first_policy() const { return policy_.empty() ? "manual" : policy_; }
+
+  Status check_own_machine() const {
+    if (node_.empty()) return {};
+    if (addr_.empty())
+      return fail(Code::kInvalid, "usage", "no address of this machine is known",
+                  "give the one by which nodes reach it: --addr ADDRESS");
+    if (auto facts = read_machine_facts(root_); !facts) return fail(facts.error());
+    return {};
+  }
+
+  // What answers at that socket has its state somewhere else: nothing of this would be its own.
+  static Status check_running(const ControllerPlace& place) {
+    if (has_state(place)) return {};
+    return fail(Code::kConflict, "other_state",
+                fmt::format("a daemon runs at unix:{}, and its state is not in {}",
+                            place.socket.string(), place.state_dir.string()),
+                "give the --config and --state-dir that it was started with, or another --socket");
   }
 
   static Result<client::Response> send(client::RestClient& rest, const std::string& method,
-                                       const std::string& path, Json body = nullptr) {
-    client::Request request{method, path, {}, std::nullopt, {}};
+                                       const std::string& path, Json body = nullptr,
+                                       client::KeepGoing keep_going = nullptr) {
+    client::Request request{method, path, {}, std::nullopt, {}, std::move(keep_going)};
     if (!body.is_null()) request.body = std::move(body);
     return rest.send(request);
   }
 
-  Result<std::unique_ptr<client::RestClient>> start(Session& session,
-                                                    const ControllerPlace& place) const {
+  static Result<std::unique_ptr<client::RestClient>> connect(Session& session,
+                                                             const ControllerPlace& place) {
     client::Settings settings;
     settings.user_agent = "clusterctl/" + session.version;
     auto endpoint = client::parse_endpoint("unix:" + place.socket.string());
     if (!endpoint) return fail(endpoint.error());
     settings.endpoints = {std::move(*endpoint)};
-    auto rest = session.connect(std::move(settings));
-    if (send(*rest, "GET", "/readyz")) return rest;
-    if (auto ok = check_by_daemon(place); !ok) return fail(ok.error());
+    return session.connect(std::move(settings));
+  }
+
+  Status start(Session& session, const ControllerPlace& place, client::RestClient& rest) const {
+    // Once more: now with the key.
+    ControllerPlace written = place;
+    written.text.clear();
+    if (auto ok = check_controller(written); !ok) return ok;
     if (no_start_ || !has_systemd()) {
       return fail(Code::kUnavailable, "not_started",
                   no_start_ ? "the daemon does not run yet" : "there is no systemd to start it",
@@ -138,66 +173,101 @@ class ClusterInit final : public Command {
     std::vector<std::string> done;
     const auto started = start_by_systemd(place, done);
     for (const std::string& what : done) tell(session, what);
-    if (!started) return fail(started.error());
+    if (!started) return started;
     const auto end = session.timer.now() + kReadyWait;
     for (;;) {
-      auto ready = send(*rest, "GET", "/readyz");
-      if (ready) return rest;
+      auto ready = send(rest, "GET", "/readyz");
+      if (ready) return {};
       if (session.timer.now() > end)
         return fail(Code::kUnavailable, "not_ready",
                     "the daemon is not ready: " + ready.error().message,
-                    "journalctl -u clusterctl tells why");
+                    "journalctl -u clusterctl tells why; then the same command again");
       session.timer.sleep(kReadyAgain);
     }
   }
 
-  // Machines that come by themselves are looked at first, unless somebody says otherwise.
-  Status set_policy(client::RestClient& rest, bool fresh) const {
-    const std::string policy = !policy_.empty() ? policy_ : fresh ? "manual" : "";
-    if (policy.empty()) return {};
-    const auto done = send(rest, "PATCH", "/v1/cluster", {{"accept_policy", policy}});
+  // Of a cluster that is there only what was said in so many words.
+  Status set_policy(client::RestClient& rest) const {
+    if (policy_.empty()) return {};
+    const auto done = send(rest, "PATCH", "/v1/cluster", {{"accept_policy", policy_}});
     if (!done) return fail(done.error());
     return {};
   }
 
-  // Known already with this name: nothing to do.
-  Status add_own_node(Session& session, client::RestClient& rest) const {
-    if (node_.empty()) return {};
-    if (addr_.empty())
-      return fail(Code::kInvalid, "usage", "no address of this machine is known",
-                  "give the one by which nodes reach it: --addr ADDRESS");
-    auto facts = read_machine_facts(root_);
-    if (!facts) return fail(facts.error());
-    const auto known = send(rest, "GET", "/v1/nodes/" + client::escape(node_));
-    if (known) {
-      if (text(field(known->json, "spec"), "addr") != addr_)
-        return fail(Code::kConflict, "name_taken",
-                    fmt::format("{} is a node already, at {}", node_,
-                                text(field(known->json, "spec"), "addr")),
-                    "choose another name");
+  // Options of a node that is there would have no effect: said, not ignored.
+  Status check_known(const Json& spec) const {
+    if (text(spec, "addr") != addr_)
+      return fail(Code::kConflict, "name_taken",
+                  fmt::format("{} is a node already, at {}", node_, text(spec, "addr")),
+                  "choose another name");
+    const std::string group = text(spec, "host_group"), availability = text(spec, "availability");
+    if ((group_.empty() || group_ == group) &&
+        (availability_.empty() || availability_ == availability))
       return {};
+    return fail(Code::kConflict, "name_taken",
+                fmt::format("{} is a node already, with host group {} and availability {}", node_,
+                            group.empty() ? "(none)" : group, availability),
+                "leave --host-group and --availability out; clusterctl node update, node activate, "
+                "node pause and node drain change them");
+  }
+
+  Status add_own_node(Session& session, client::RestClient& rest) {
+    if (node_.empty()) return {};
+    auto lock = MachineLock::acquire(root_);
+    if (!lock) return fail(lock.error());
+    const auto undone = undo_leftover(root_);
+    if (!undone) return fail(undone.error());
+    if (!undone->empty()) session.note(*undone);
+    auto known = send(rest, "GET", "/v1/nodes/" + client::escape(node_));
+    if (!known && known.error().code != Code::kNotFound) return fail(known.error());
+    if (known) {
+      record_ = std::move(known->json);
+      if (auto ok = check_known(field(record_, "spec")); !ok) return ok;
+      // Somebody else's way in is his business.
+      if (text(field(field(record_, "spec"), "ssh"), "user") != kManagementUserName) return {};
     }
-    if (known.error().code != Code::kNotFound) return fail(known.error());
     auto key = public_key(rest);
     if (!key) return fail(key.error());
-    const auto steps =
-        management_steps({root_, kManagementUserName, *key, "clusterctl-controller"});
-    if (!steps) return fail(steps.error());
-    if (auto taken = take_steps(*steps); !taken) return taken;
+    const auto prepared =
+        prepare_management({root_, kManagementUserName, *key, "clusterctl-controller"});
+    if (!prepared) return fail(prepared.error());
+    session.terminal.watch_ends(true);
+    auto entered = enter(session, rest, *prepared);
+    session.terminal.watch_ends(false);
+    if (!entered) return entered;
+    for (const MachineStep& s : prepared->steps) tell(session, "done: " + s.what);
+    if (!known) tell(session, fmt::format("this machine is node {}", text(record_, "name")));
+    return {};
+  }
+
+  // The daemon is let in, and has this machine as a node; or nothing of it.
+  Status enter(Session& session, client::RestClient& rest, const Preparation& prepared) {
+    auto facts = read_machine_facts(root_);
+    if (!facts) return fail(facts.error());
+    if (auto begun = begin_joining(rest.server(), prepared); !begun) return fail(begun.error());
+    if (!record_.is_null()) return finish_joining(root_);
     Json spec{{"addr", addr_},
               {"acceptance", "accepted"},
               {"ssh", {{"user", kManagementUserName}, {"host_key", preferred(facts->host_keys)}}}};
     if (!group_.empty()) spec["host_group"] = group_;
     if (!availability_.empty()) spec["availability"] = availability_;
-    const auto added =
-        send(rest, "POST", "/v1/nodes", {{"name", node_}, {"spec", std::move(spec)}});
-    if (!added) {
-      undo_steps(*steps);
-      return fail(added.error());
+    auto added = send(rest, "POST", "/v1/nodes", {{"name", node_}, {"spec", std::move(spec)}},
+                      [&session] { return !session.terminal.interrupted(); });
+    if (added) {
+      record_ = std::move(added->json);
+      return finish_joining(root_);
     }
-    for (const MachineStep& s : *steps) tell(session, "done: " + s.what);
-    tell(session, fmt::format("this machine is node {}", text(added->json, "name")));
-    return {};
+    Error error = added.error();
+    if (error.reason == "interrupted") {
+      error.code = Code::kConflict;
+      error.message = "stopped by a signal: what was begun on this machine is undone";
+      error.hint = "the same command again goes on";
+    }
+    if (auto undone = abandon_joining(prepared); !undone) {
+      error.message += "; " + undone.error().message;
+      error.hint = undone.error().hint;
+    }
+    return fail(std::move(error));
   }
 
   static std::string preferred(const std::vector<std::string>& keys) {
@@ -227,9 +297,28 @@ class ClusterInit final : public Command {
     return fmt::format("{}://{}{}", place.tls ? "https" : "http", host, place.listen.substr(colon));
   }
 
+  // What a person has to know before the join line is of use to other machines.
+  static std::string loopback_warning(const ControllerPlace& place) {
+    if (place.listen.empty() || !is_loopback_listen(place.listen)) return "";
+    return fmt::format(
+        "no other machine reaches {}: set listen.tcp to {} in {} (with TLS by itself), restart the "
+        "daemon, then the same command again",
+        place.listen, kDefaultListen, place.config.string());
+  }
+
+  static std::string acceptance(const std::string& policy) {
+    return policy == "manual"
+               ? "machines that join wait for clusterctl node accept"
+               : "machines that join are accepted at once (--accept-policy manual: they wait)";
+  }
+
   Result<int> show(Session& session, const ControllerPlace& place, client::RestClient& rest) const {
-    const std::string address = url(place);
-    Json out{{"socket", place.socket.string()}, {"config", place.config.string()}};
+    const std::string address = url(place), warning = loopback_warning(place);
+    const auto cluster = send(rest, "GET", "/v1/cluster");
+    if (!cluster) return fail(cluster.error());
+    Json out{{"accept_policy", text(cluster->json, "accept_policy")},
+             {"socket", place.socket.string()},
+             {"config", place.config.string()}};
     if (!address.empty()) {
       const auto token = send(rest, "POST", "/v1/join-tokens", Json::object());
       if (!token) return fail(token.error());
@@ -240,6 +329,7 @@ class ClusterInit final : public Command {
       out["expires"] = text(token->json, "expires");
       out["join"] = join_line(address, given);
     }
+    if (!warning.empty()) session.note("warning: " + warning);
     if (session.structured()) {
       session.data(out);
       return kExitOk;
@@ -256,17 +346,24 @@ class ClusterInit final : public Command {
       session.line(fmt::format("on a new machine, as root, once until {}:",
                                short_time(field(out, "expires"))));
       session.line("  " + text(out, "join"));
+      session.line(acceptance(text(out, "accept_policy")));
     }
-    if (!node_.empty()) {
-      session.next(fmt::format("clusterctl node commission {} --host-group={} --controller-host",
-                               node_, group_.empty() ? "service-master" : group_));
-    }
+    if (!node_.empty()) session.next(next());
     return kExitOk;
+  }
+
+  // Of this machine as the node that it is now.
+  std::string next() const {
+    if (text(field(record_, "status"), "lifecycle") == "Allocated") return "clusterctl status";
+    const std::string group = text(field(record_, "spec"), "host_group");
+    return fmt::format("clusterctl node commission {} --host-group={} --controller-host", node_,
+                       group.empty() ? "service-master" : group);
   }
 
   std::string listen_, policy_, cluster_, node_, addr_, group_, availability_,
       config_ = kDefaultConfig, state_dir_, socket_, root_ = "/";
   bool no_start_ = false;
+  Json record_;  // of this machine as a node, when there is one
 };
 
 }  // namespace

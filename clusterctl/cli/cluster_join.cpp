@@ -1,7 +1,6 @@
 // `cluster join` and `cluster leave`: on the machine that becomes a node, or is one no more.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 
 #include "access/join_token.h"
@@ -10,6 +9,7 @@
 #include "base/strings.h"
 #include "cli/cluster_commands.h"
 #include "cli/machine/facts.h"
+#include "cli/machine/joining.h"
 #include "cli/machine/management.h"
 #include "cli/machine/membership.h"
 #include "cli/session.h"
@@ -49,8 +49,9 @@ Result<std::unique_ptr<client::RestClient>> connect_pinned(Session& session,
   return session.connect(std::move(settings));
 }
 
-Result<Json> post(client::RestClient& rest, const std::string& path, Json body) {
-  auto answer = rest.send({"POST", path, {}, std::move(body), {}});
+Result<Json> post(client::RestClient& rest, const std::string& path, Json body,
+                  client::KeepGoing keep_going = nullptr) {
+  auto answer = rest.send({"POST", path, {}, std::move(body), {}, std::move(keep_going)});
   if (!answer) return fail(answer.error());
   if (answer->json.is_object()) return std::move(answer->json);
   return fail(Code::kInternal, "bad_answer",
@@ -68,15 +69,17 @@ class ClusterJoin final : public Command {
         "cluster token create --join. The machine announces its name, address, serial, network "
         "cards and SSH host keys,\n"
         "and lets the controller's key in as a user of its own with sudo. It is refused, or done "
-        "as a whole.\n"
+        "as a whole: what is\n"
+        "stopped or dies in between is undone, at once or by the next cluster join or leave.\n"
         "Group and labels are a request: the operator grants them with clusterctl node accept.\n"
         "Example: clusterctl cluster join https://10.0.0.1:9007 --token CCTJ-1-…";
   }
 
   void options(Options& o) override {
     o.argument("URL", url_, "address of the controller: https://HOST:PORT");
-    o.value("--token", "TOKEN", token_, "join token, or @FILE to read it from a file").required =
-        true;
+    o.value("--token", "TOKEN", token_,
+            "join token; @FILE reads it from a file, - from standard input")
+        .required = true;
     o.value("--name", "NAME", name_, "name of the node; default: the host name");
     o.value("--addr", "ADDRESS", addr_,
             "address by which the controller reaches it; default: the one it reaches the "
@@ -92,15 +95,13 @@ class ClusterJoin final : public Command {
   }
 
   Result<int> run(Session& session) override {
-    auto done = work(session);
-    if (!done) return fail(done.error());
-    return *done;
-  }
-
- private:
-  Result<int> work(Session& session) {
     if (auto ok = check_root_user(); !ok) return fail(ok.error());
     if (auto ok = read_arguments(); !ok) return fail(ok.error());
+    auto lock = MachineLock::acquire(root_);
+    if (!lock) return fail(lock.error());
+    auto before = read_membership(root_);
+    if (!before) return fail(before.error());
+    if (auto ok = take_up(session, *before); !ok) return fail(ok.error());
     auto rest = connect_pinned(session, endpoint_, parsed_.ca);
     if (!rest) return fail(rest.error());
     auto body = announcement();
@@ -108,49 +109,93 @@ class ClusterJoin final : public Command {
     (*body)["dry_run"] = true;
     const auto offer = post(**rest, "/v1/join", *body);
     if (!offer) return fail(offer.error());
-    auto before = read_membership(root_);
-    if (!before) return fail(before.error());
     const std::string cluster = text(field(*offer, "cluster"), "id");
-    if (*before && (*before)->cluster != cluster) {
-      return fail(Code::kConflict, "member",
-                  fmt::format("this machine is node {} of cluster {} at {}", (*before)->node,
-                              (*before)->cluster_name, (*before)->server),
-                  "clusterctl cluster leave ends that first");
-    }
+    if (*before && (*before)->cluster != cluster) return fail(member(**before));
     const ManagementWay way{root_, user_, text(*offer, "public_key"),
                             "clusterctl-" + (cluster.empty() ? "controller" : cluster)};
-    const auto steps = management_steps(way);
-    if (!steps) return fail(steps.error());
-    if (dry_run_) return show_offer(session, *body, *offer, *steps);
-    if (auto taken = take_steps(*steps); !taken) return fail(taken.error());
+    const auto prepared = prepare_management(way);
+    if (!prepared) return fail(prepared.error());
+    if (dry_run_) return show_offer(session, *body, *offer, prepared->steps);
     body->erase("dry_run");
-    const auto joined = post(**rest, "/v1/join", *body);
-    if (!joined) {
-      undo_steps(*steps);
-      return fail(explained(joined.error()));
+    session.terminal.watch_ends(true);
+    auto joined = join_as_a_whole(session, **rest, *body, *prepared, *before);
+    session.terminal.watch_ends(false);
+    if (!joined) return fail(joined.error());
+    return show_joined(session, *joined, prepared->steps);
+  }
+
+ private:
+  // What an earlier join has left: one that broke off is undone, one that came to its end says by
+  // which user the controller comes.
+  Status take_up(Session& session, const std::optional<Membership>& before) {
+    if (dry_run_) {
+      const auto left = find_leftover(root_);
+      if (!left) return fail(left.error());
+      if (*left) session.note("a join that broke off has left something: it would be undone first");
+    } else {
+      const auto undone = undo_leftover(root_);
+      if (!undone) return fail(undone.error());
+      if (!undone->empty()) session.note(*undone);
     }
-    const bool made_user = (*before && (*before)->made_user && (*before)->user == user_) ||
-                           std::any_of(steps->begin(), steps->end(), [](const MachineStep& s) {
-                             return s.what.starts_with("create user ");
-                           });
+    if (before && !user_.empty() && user_ != before->user)
+      return fail(Code::kConflict, "member",
+                  fmt::format("the controller comes to this machine as {}", before->user),
+                  "leave --user out, or clusterctl cluster leave first");
+    if (user_.empty()) user_ = before ? before->user : "clusterctl";
+    return {};
+  }
+
+  static Error member(const Membership& m) {
+    return {Code::kConflict,
+            "member",
+            fmt::format("this machine is node {} of cluster {} at {}", m.node, m.cluster_name,
+                        m.server),
+            "clusterctl cluster leave ends that first",
+            {}};
+  }
+
+  // The machine is prepared, the controller knows it, and that is written down; or nothing of it.
+  Result<Json> join_as_a_whole(Session& session, client::RestClient& rest, const Json& body,
+                               const Preparation& prepared,
+                               const std::optional<Membership>& before) const {
+    const auto attempt = begin_joining(endpoint_.url, prepared);
+    if (!attempt) return fail(attempt.error());
+    const auto go_on = [&session] { return !session.terminal.interrupted(); };
+    auto joined = go_on() ? post(rest, "/v1/join", body, go_on)
+                          : Result<Json>(fail(Code::kConflict, "interrupted", "interrupted"));
+    if (!joined) return fail(undone(prepared, explained(joined.error())));
     const Membership now{endpoint_.url,
                          parsed_.ca,
-                         cluster,
+                         text(field(*joined, "cluster"), "id"),
                          text(field(*joined, "cluster"), "name"),
                          text(*joined, "node"),
                          text(*joined, "id"),
                          text(*joined, "leave_secret"),
                          user_,
-                         way.public_key,
-                         made_user};
-    if (auto written = write_membership(root_, now); !written) return fail(written.error());
-    return show_joined(session, *joined, *steps);
+                         prepared.way.public_key,
+                         prepared.makes_user || (before && before->made_user),
+                         *attempt};
+    if (auto written = write_membership(root_, now); !written) {
+      // Known there, and nobody here would know it: an announcement that is taken back.
+      (void)post(rest, "/v1/join/leave", {{"node", now.id}, {"secret", now.secret}});
+      return fail(undone(prepared, written.error()));
+    }
+    if (auto done = finish_joining(root_); !done) return fail(done.error());
+    return joined;
+  }
+
+  static Error undone(const Preparation& prepared, Error error) {
+    const auto done = abandon_joining(prepared);
+    if (done) return error;
+    error.message += "; " + done.error().message;
+    error.hint = done.error().hint;
+    return error;
   }
 
   Status read_arguments() {
     std::string given = token_;
-    if (given.starts_with('@')) {
-      const auto content = read_file(given.substr(1), 4096);
+    if (given == "-" || given.starts_with('@')) {
+      const auto content = read_file(given == "-" ? "/dev/stdin" : given.substr(1), 4096);
       if (!content) return fail(content.error());
       given = trim(*content);
     }
@@ -204,10 +249,15 @@ class ClusterJoin final : public Command {
 
   // When nobody knows whether the controller has heard it.
   static Error explained(Error error) {
-    if (error.reason == "connection_lost")
-      error.hint =
-          "the controller may know the machine now: clusterctl node ls there; joining again with a "
-          "new token is safe";
+    constexpr const char* kMayKnow =
+        "the controller may know the machine now: clusterctl node ls there; joining again with a "
+        "new token is safe";
+    if (error.reason == "connection_lost") error.hint = kMayKnow;
+    if (error.reason == "interrupted") {
+      error.code = Code::kConflict;
+      error.message = "stopped by a signal: what was begun on this machine is undone";
+      error.hint = kMayKnow;
+    }
     return error;
   }
 
@@ -268,7 +318,7 @@ class ClusterJoin final : public Command {
     return kExitOk;
   }
 
-  std::string url_, token_, name_, addr_, user_ = "clusterctl", group_, root_ = "/";
+  std::string url_, token_, name_, addr_, user_, group_, root_ = "/";
   std::vector<std::string> labels_, capabilities_;
   std::optional<int64_t> port_;
   bool dry_run_ = false;
@@ -288,7 +338,8 @@ class ClusterLeave final : public Command {
         "controller only learns that it asks (condition LeaveRequested); the operator takes it "
         "out: clusterctl node\n"
         "decommission NAME, clusterctl node rm NAME. Then run leave again.\n"
-        "--local: the controller will never answer again; nobody is asked.";
+        "--local: the controller will never answer again; nobody is asked.\n"
+        "What a join that broke off has left is removed as well.";
   }
   void options(Options& o) override {
     o.flag("--local", local_, "do not ask the controller, only remove its way to this machine");
@@ -296,10 +347,17 @@ class ClusterLeave final : public Command {
   }
   Result<int> run(Session& session) override {
     if (auto ok = check_root_user(); !ok) return fail(ok.error());
+    auto lock = MachineLock::acquire(root_);
+    if (!lock) return fail(lock.error());
+    const auto undone = undo_leftover(root_);
+    if (!undone) return fail(undone.error());
+    if (!undone->empty()) session.line(*undone);
     const auto found = read_membership(root_);
     if (!found) return fail(found.error());
     if (!*found) {
-      session.line("this machine has joined no controller: nothing to do");
+      session.line(undone->empty()
+                       ? "this machine has joined no controller: nothing to do"
+                       : "the controller may know the machine: clusterctl node ls there");
       return kExitOk;
     }
     const Membership& m = **found;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 
 #include "base/files.h"
@@ -52,20 +53,8 @@ class SystemTerminal final : public Terminal {
     return answer == "y" || answer == "yes";
   }
 
-  void watch_interrupts(bool on) override {
-    if (on == signals_.valid()) return;
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    if (on) {
-      pthread_sigmask(SIG_BLOCK, &set, nullptr);
-      signals_.reset(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
-    } else {
-      interrupted();  // what came meanwhile was meant for the wait
-      signals_.reset();
-      pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-    }
-  }
+  void watch_interrupts(bool on) override { watch({SIGINT}, on); }
+  void watch_ends(bool on) override { watch({SIGINT, SIGTERM, SIGHUP, SIGQUIT}, on); }
 
   bool interrupted() override {
     signalfd_siginfo info;
@@ -75,6 +64,20 @@ class SystemTerminal final : public Terminal {
   }
 
  private:
+  void watch(std::initializer_list<int> signals, bool on) {
+    if (on == signals_.valid()) return;
+    if (!on) {
+      interrupted();  // what came meanwhile was meant for the wait
+      signals_.reset();
+      pthread_sigmask(SIG_UNBLOCK, &watched_, nullptr);
+      return;
+    }
+    sigemptyset(&watched_);
+    for (const int s : signals) sigaddset(&watched_, s);
+    pthread_sigmask(SIG_BLOCK, &watched_, nullptr);
+    signals_.reset(signalfd(-1, &watched_, SFD_NONBLOCK | SFD_CLOEXEC));
+  }
+
   // COLUMNS in the environment was put there on purpose: shells keep theirs to themselves.
   static int asked_columns() {
     const char* text = std::getenv("COLUMNS");
@@ -90,6 +93,7 @@ class SystemTerminal final : public Terminal {
 
   std::string problem_;
   Fd signals_;
+  sigset_t watched_{};
   bool seen_ = false;
 };
 

@@ -31,6 +31,9 @@ class Terminal {
   bool nobody_reads() { return output_closed() || !output_problem().empty(); }
   // While watching, Ctrl-C does not end the program but makes interrupted() true.
   virtual void watch_interrupts(bool on) = 0;
+  // The same for whatever asks a program to end (SIGTERM, SIGHUP as well): what was begun is undone
+  // first.
+  virtual void watch_ends(bool on) = 0;
   virtual bool interrupted() = 0;
 };
 

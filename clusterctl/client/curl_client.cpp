@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/strings.h"
@@ -15,6 +16,7 @@ namespace clusterctl::client {
 namespace {
 
 constexpr int kPollMs = 100;
+constexpr long kTooManyRequests = 429;
 constexpr size_t kMaxErrorBody = 4 << 20;
 
 struct EasyDelete {
@@ -41,6 +43,7 @@ struct Transfer {
   bool got_bytes = false;  // anything at all came back
   std::string etag;
   std::string content_type;
+  int retry_after = 0;  // seconds; 0: not said
 
   bool success() const {
     long status = 0;
@@ -73,6 +76,7 @@ size_t on_header(char* data, size_t, size_t size, void* user) {
   const std::string name = lower(line.substr(0, colon));
   if (name == "etag") t.etag = trim(line.substr(colon + 1));
   if (name == "content-type") t.content_type = lower(trim(line.substr(colon + 1)));
+  if (name == "retry-after") t.retry_after = std::atoi(trim(line.substr(colon + 1)).c_str());
   return size;
 }
 
@@ -95,10 +99,18 @@ class CurlClient final : public RestClient {
   Result<Response> send(const Request& request) override {
     Transfer t;
     t.limit = settings_.max_answer_bytes;
-    if (auto done = try_all(request, t, nullptr); !done) return fail(done.error());
-    Response response;
     long status = 0;
-    curl_easy_getinfo(t.handle, CURLINFO_RESPONSE_CODE, &status);
+    for (;;) {
+      const KeepGoing* keep_going = request.keep_going ? &request.keep_going : nullptr;
+      if (auto done = try_all(request, t, keep_going); !done) return fail(done.error());
+      if (t.stopped) return fail(Code::kUnavailable, "interrupted", "interrupted");
+      curl_easy_getinfo(t.handle, CURLINFO_RESPONSE_CODE, &status);
+      // It was not taken, so it may be sent again whatever it is.
+      if (status != kTooManyRequests || t.retry_after <= 0 || !settings_.wait_for_turn ||
+          !settings_.wait_for_turn(std::chrono::seconds(t.retry_after), request.keep_going))
+        break;
+    }
+    Response response;
     response.status = static_cast<int>(status);
     response.etag = t.etag;
     if (status < 200 || status >= 300) return fail(answer_error(response.status, t.body));
@@ -183,8 +195,9 @@ class CurlClient final : public RestClient {
     t.handle = h;
     t.body.clear();
     t.got_bytes = t.too_large = t.stopped = false;
+    t.retry_after = 0;
     std::string body;
-    const List headers = prepare(h, endpoint, request, t, body, keep_going != nullptr);
+    const List headers = prepare(h, endpoint, request, t, body, t.receive != nullptr);
     const auto [code, given_up] = run(h, keep_going);
     if (given_up || t.stopped) {
       t.stopped = true;

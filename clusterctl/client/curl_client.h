@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ struct Settings {
   std::chrono::seconds silence{
       45};  // a stream without a byte for so long is dead: heartbeats come every 15 s
   size_t max_answer_bytes = 64 << 20;  // of send()
+  // A server that has too much to do (429) says after how long to ask again. Called with that;
+  // true: it has passed, ask again. None: such an answer is an Error at once.
+  std::function<bool(std::chrono::seconds, const KeepGoing&)> wait_for_turn = nullptr;
 };
 std::unique_ptr<RestClient> make_curl_client(Settings settings);
 

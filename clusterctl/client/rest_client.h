@@ -16,12 +16,16 @@
 
 namespace clusterctl::client {
 
+// Asked about ten times a second while waiting; false: give up waiting.
+using KeepGoing = std::function<bool()>;
+
 struct Request {
   std::string method = "GET";
   std::string path;  // "/v1/nodes/n1"; variable parts through escape()
   std::vector<std::pair<std::string, std::string>> query;  // unescaped
   std::optional<Json> body;
   std::map<std::string, std::string> headers;  // e.g. Idempotency-Key, If-Match
+  KeepGoing keep_going = nullptr;              // of send(); none: waits for the answer
 };
 
 struct Response {
@@ -33,15 +37,14 @@ struct Response {
 
 // Called with pieces of a body as they arrive; false: enough.
 using Receive = std::function<bool(std::string_view)>;
-// Asked about ten times a second while waiting; false: give up waiting.
-using KeepGoing = std::function<bool()>;
 
 class RestClient {
  public:
   virtual ~RestClient() = default;
   // An answer other than 2xx is an Error with the daemon's code, message, hint and problems.
   // kUnavailable: no answer; reason "unreachable" when no connection was made (the request cannot
-  // have had an effect), "connection_lost" when it may have.
+  // have had an effect), "connection_lost" when it may have, "interrupted" when `keep_going` said
+  // no.
   virtual Result<Response> send(const Request& request) = 0;
   // Hands the body on without collecting it and without a limit in time or size. Success: it ended,
   // or a callback said so.

@@ -36,9 +36,10 @@ namespace clusterctl::controller {
 
 struct Settings {
   std::string cluster_name =
-      "default";              // of a new cluster; later changes go through the cluster record
-  int max_parallel_runs = 2;  // urgent jobs (job/locks.h) do not count
-  size_t keep_jobs = 500;     // ended jobs kept, with their logs
+      "default";  // of a new cluster; later changes go through the cluster record
+  std::string accept_policy = "always";  // of a new cluster, likewise
+  int max_parallel_runs = 2;             // urgent jobs (job/locks.h) do not count
+  size_t keep_jobs = 500;                // ended jobs kept, with their logs
   job::RunDefaults run_defaults;
   fleet::OwnHost own_host;  // the machine it runs on; empty: nobody asked
   // What machines that join need: the key by which runs reach nodes, one line ("ssh-ed25519 AAAA…";

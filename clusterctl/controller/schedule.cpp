@@ -41,6 +41,7 @@ Status Controller::first_start() {
     fleet::Cluster cluster;
     cluster.id = deps_.ids.node_id();
     cluster.name = deps_.settings.cluster_name;
+    cluster.accept_policy = deps_.settings.accept_policy;
     change.cluster = cluster;
   }
   change.events.push_back(

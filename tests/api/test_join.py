@@ -6,9 +6,13 @@ import os
 import pathlib
 import re
 import shutil
+import signal
+import socket
 import stat
 import subprocess
 import tempfile
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -471,6 +475,222 @@ def test_a_machine_that_is_member_elsewhere_is_refused(manual, machine):
     assert tree(machine) == before and nodes(manual) == listed
 
 
+# -- stopped in between --
+
+class Between:
+    """Stands between a machine and its daemon, and may keep an answer back or give one of its own."""
+
+    def __init__(self, daemon, instead):
+        self.seen, self.asked, self.go_on = [], threading.Event(), threading.Event()
+        between = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                between.seen.append(json.loads(body))
+                own = instead(between, len(between.seen))
+                answer = None if own else daemon.ask("POST", self.path, body.decode(), {"Content-Type": "application/json"}, via="tcp")
+                status, headers, text = own or (answer.status, {"Content-Type": answer.headers["Content-Type"]}, answer.body)
+                try:
+                    self.send_response(status)
+                    for name, value in dict(headers, **{"Content-Length": str(len(text.encode()))}).items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(text.encode())
+                except OSError:
+                    pass
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = "http://127.0.0.1:%d" % self.server.server_port
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.go_on.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+def silent(between, number):
+    """The first request is answered, the second one is not."""
+    if number == 1:
+        return None
+    between.asked.set()
+    between.go_on.wait(60)
+    return 503, {"Content-Type": "text/plain"}, "late"
+
+
+def begin(machine, daemon, *arguments):
+    environment = {**daemon.environment(), "PATH": "%s/bin:%s" % (machine, os.environ["PATH"]), "CLUSTERCTL_SERVER": "unix:%s" % daemon.socket}
+    return subprocess.Popen([str(BINARY), *arguments, "--root", str(machine)], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def stopped_join(machine, daemon, token, how):
+    """A join that gets a signal while its controller is slow; what it said at the end."""
+    with Between(daemon, silent) as between:
+        process = begin(machine, daemon, "cluster", "join", between.url, "--token", token, "--addr", "192.0.2.11")
+        assert between.asked.wait(30)
+        assert (machine / "etc/sudoers.d/clusterctl-clusterctl").exists() and (machine / "home/clusterctl/.ssh/authorized_keys").exists()
+        process.send_signal(how)
+        out, err = process.communicate(timeout=30)
+        return process.returncode, out + err
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_join_that_is_stopped_is_undone_at_once(manual, machine, how):
+    token = new_token(manual)["token"]
+    before, listed = tree(machine), nodes(manual)
+    code, said = stopped_join(machine, manual, token, how)
+    assert code == 65 and "stopped by a signal" in said and said.count("error: ") == 1
+    assert tree(machine) == before and nodes(manual) == listed
+    assert "nothing to do" in on(machine, manual, "cluster", "leave").stdout
+
+
+@pytest.mark.parametrize("way", [("cluster", "leave"), ("cluster", "leave", "--local")])
+def test_what_a_killed_join_left_is_found_by_leave(manual, machine, way):
+    before = tree(machine)
+    code, _ = stopped_join(machine, manual, new_token(manual)["token"], signal.SIGKILL)
+    assert code == -signal.SIGKILL and (machine / "home/clusterctl").exists()
+    assert stat.S_IMODE((machine / "etc/clusterctl/joining.json").stat().st_mode) == 0o600
+    left = on(machine, manual, *way)
+    assert left.returncode == 0 and "undone: " in left.stdout, left.stderr
+    assert tree(machine) == before
+    assert "nothing to do" in on(machine, manual, *way).stdout
+
+
+def test_what_a_killed_join_left_is_undone_by_the_next_one(manual, machine):
+    token = new_token(manual, uses=5)["token"]
+    before = tree(machine)
+    stopped_join(machine, manual, token, signal.SIGKILL)
+    killed = tree(machine)
+    shown = join_machine(machine, manual, token, "--dry-run")
+    assert shown.returncode == 0 and "broke off" in shown.stderr and tree(machine) == killed
+    # Undone also when the next one is refused.
+    assert join_machine(machine, manual, token, "--host-group", "none-such").returncode == 64 and tree(machine) == before
+    stopped_join(machine, manual, token, signal.SIGKILL)
+    assert join_machine(machine, manual, token).returncode == 0
+    assert not (machine / "etc/clusterctl/joining.json").exists()
+    assert on(machine, manual, "cluster", "leave").returncode == 0 and tree(machine) == before
+
+
+def test_a_join_that_was_killed_at_its_very_end_has_joined(manual, machine):
+    assert join_machine(machine, manual, new_token(manual)["token"]).returncode == 0
+    joined = tree(machine)
+    attempt = json.loads((machine / "etc/clusterctl/joined.json").read_text())["attempt"]
+    (machine / "etc/clusterctl/joining.json").write_text(json.dumps(dict(
+        v=1, attempt=attempt, server="http://127.0.0.1:1", user="clusterctl", public_key="ssh-ed25519 AAAA", makes_user=True, writes_sudo=True, adds_key=True)))
+    shown = join_machine(machine, manual, new_token(manual)["token"], "--dry-run")
+    assert shown.returncode == 0 and tree(machine) == joined
+
+
+def test_two_joins_at_once_do_not_undo_each_other(manual, machine):
+    token = new_token(manual, uses=5)["token"]
+    with Between(manual, silent) as between:
+        first = begin(machine, manual, "cluster", "join", between.url, "--token", token, "--addr", "192.0.2.11")
+        assert between.asked.wait(30)
+        during = tree(machine)
+        for command in (("cluster", "leave"), ("cluster", "join", between.url, "--token", token, "--addr", "192.0.2.11")):
+            refused = on(machine, manual, *command)
+            assert refused.returncode == 65 and "another clusterctl" in refused.stderr and tree(machine) == during
+        first.send_signal(signal.SIGTERM)
+        first.communicate(timeout=30)
+
+
+def test_a_join_that_cannot_be_written_down_is_taken_back_on_both_sides(manual, machine):
+    before, listed = tree(machine), nodes(manual)
+    in_the_way = machine / "etc/clusterctl/joined.json"
+    with Between(manual, lambda between, number: in_the_way.mkdir() if number == 2 else None) as between:
+        failed = on(machine, manual, "cluster", "join", between.url, "--token", new_token(manual)["token"], "--addr", "192.0.2.11")
+        assert failed.returncode != 0 and failed.stderr.count("error: ") == 1 and len(between.seen) == 3
+    in_the_way.rmdir()
+    in_the_way.parent.rmdir()
+    assert tree(machine) == before and nodes(manual) == listed
+
+
+def test_another_user_does_not_come_besides_the_first(manual, machine):
+    token = new_token(manual, uses=5)["token"]
+    assert join_machine(machine, manual, token, "--user", "ops").returncode == 0
+    joined = tree(machine)
+    refused = join_machine(machine, manual, token, "--user", "other")
+    assert refused.returncode == 65 and "ops" in refused.stderr and tree(machine) == joined
+    assert join_machine(machine, manual, token).returncode == 0 and not (machine / "home/clusterctl").exists()
+
+
+def test_a_user_that_cannot_be_made_is_refused_before_anything(manual, machine):
+    token = new_token(manual)["token"]
+    before = tree(machine)
+    for more in ((), ("--dry-run",)):
+        refused = join_machine(machine, manual, token, "--user", "a" * 40, *more)
+        assert refused.returncode == 64 and "32" in refused.stderr and tree(machine) == before
+    assert manual.get("/v1/join-tokens").ok()["tokens"][0]["used"] == 0
+
+
+def command_line(process):
+    return pathlib.Path("/proc/%d/cmdline" % process.pid).read_bytes().decode()
+
+
+def test_no_token_stays_in_the_process_list(manual, machine, tmp_path):
+    token = new_token(manual, uses=5)["token"]
+    secret = token.rsplit("-", 1)[1]
+    (tmp_path / "token").write_text(token + "\n")
+    for given in (["--token", token], ["--token=" + token], ["--token", "@%s" % (tmp_path / "token")]):
+        with Between(manual, silent) as between:
+            process = begin(machine, manual, "cluster", "join", between.url, *given, "--addr", "192.0.2.11")
+            assert between.asked.wait(30)
+            shown = command_line(process)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=30)
+            assert secret not in shown and "CCTJ" not in shown and "192.0.2.11" in shown
+            assert between.seen[0]["token"] == token
+    piped = subprocess.run([str(BINARY), "cluster", "join", "http://127.0.0.1:%d" % manual.port, "--token", "-", "--addr", "192.0.2.11", "--root", str(machine)],
+                           input=token + "\n", env={"PATH": "%s/bin:%s" % (machine, os.environ["PATH"])}, capture_output=True, text=True, timeout=60)
+    assert piped.returncode == 0, piped.stderr
+
+
+def test_no_secret_variable_stays_in_the_process_list(daemon, tmp_path):
+    """The commands wait for a server that never answers."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(daemon.directory / "mute"))
+    listener.listen()
+    for given in (["global", "set", "registry_password=hunter2"], ["global", "set", "-e", '{"registry_password": "hunter2"}'],
+                  ["global", "set", '--extra-vars={"api_token": "hunter2"}']):
+        process = subprocess.Popen([str(BINARY), "--server", "unix:%s" % (daemon.directory / "mute"), *given], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        connection, _ = listener.accept()
+        shown = command_line(process)
+        process.kill()
+        process.wait()
+        connection.close()
+        assert "hunter2" not in shown and "global\0set" in shown
+    listener.close()
+
+
+def test_a_join_waits_for_its_turn(manual, machine):
+    """Behind one address the sixteenth machine is told to come again."""
+    def busy(between, number):
+        if number in (1, 3):
+            return 429, {"Content-Type": "application/problem+json", "Retry-After": "1"}, '{"code": "too_many", "detail": "too many requests"}'
+        return None
+    with Between(manual, busy) as between:
+        joined = on(machine, manual, "cluster", "join", between.url, "--token", new_token(manual)["token"], "--addr", "192.0.2.11")
+        assert joined.returncode == 0 and joined.stderr.count("waiting 1 s") == 2 and len(between.seen) == 4
+
+
+def test_it_does_not_wait_for_ever(manual, machine):
+    before = tree(machine)
+    with Between(manual, lambda between, number: (429, {"Content-Type": "application/problem+json", "Retry-After": "3600"},
+                                                  '{"code": "too_many", "detail": "too many requests"}')) as between:
+        refused = on(machine, manual, "cluster", "join", between.url, "--token", new_token(manual)["token"], "--addr", "192.0.2.11")
+        assert refused.returncode not in (0, 70) and "too many" in refused.stderr and len(between.seen) == 1
+    assert tree(machine) == before
+
+
 # -- leaving --
 
 def test_a_machine_that_nobody_accepted_leaves_without_a_trace(manual, machine):
@@ -530,10 +750,55 @@ def test_init_says_how_to_start_and_goes_on_when_it_runs(stopped):
     ready = init(stopped, "--no-start")
     assert ready.returncode == 0, ready.stderr
     assert re.search(r"clusterctl cluster join http://127\.0\.0\.1:\d+ --token CCTJ-1-\S+", ready.stdout)
-    assert stopped.config_file.read_text() == open(stopped.config_file).read()
-    assert stopped.get("/v1/cluster").ok()["accept_policy"] == "always", "the state was there before"
-    assert init(stopped, "--no-start", "--accept-policy", "manual").returncode == 0
-    assert stopped.get("/v1/cluster").ok()["accept_policy"] == "manual"
+    assert "no other machine reaches 127.0.0.1:0" in ready.stderr and "0.0.0.0:9007" in ready.stderr and str(stopped.config_file) in ready.stderr
+
+
+def test_a_new_cluster_looks_at_its_machines_whoever_starts_its_daemon(stopped):
+    stopped.write_config()
+    assert init(stopped, "--no-start").returncode == 69
+    stopped.start()
+    assert stopped.get("/v1/cluster").ok()["accept_policy"] == "manual", "before init was there again"
+    assert "wait for clusterctl node accept" in init(stopped, "--no-start").stdout
+    assert join(stopped, announcement(new_token(stopped)["token"], 2)).ok()["acceptance"] == "pending"
+    stopped.send("PATCH", "/v1/cluster", {"accept_policy": "always"}).ok()
+    stopped.restart()
+    assert stopped.get("/v1/cluster").ok()["accept_policy"] == "always"
+
+
+def test_init_does_not_change_a_cluster_that_is_there(daemon):
+    assert "accepted at once" in init(daemon, "--no-start").stdout
+    daemon.stop()
+    assert init(daemon, "--no-start").returncode == 69
+    daemon.start()
+    assert daemon.get("/v1/cluster").ok()["accept_policy"] == "always"
+    assert init(daemon, "--no-start", "--accept-policy", "manual").returncode == 0, "said in so many words"
+    assert daemon.get("/v1/cluster").ok()["accept_policy"] == "manual"
+
+
+def test_init_beside_a_cluster_that_runs_is_refused(daemon, tmp_path):
+    wrong = daemon.cli("cluster", "init", "--config", str(daemon.config_file), "--state-dir", str(tmp_path / "wrong"), "--no-start")
+    new = daemon.cli("cluster", "init", "--config", str(tmp_path / "c.yml"), "--state-dir", str(tmp_path / "wrong"), "--socket", str(daemon.socket), "--no-start")
+    for refused in (wrong, new):
+        assert refused.returncode == 65 and "its state is not in" in refused.stderr, refused.stderr
+    assert list(tmp_path.iterdir()) == [] and daemon.get("/v1/cluster").ok()["accept_policy"] == "always"
+
+
+@pytest.mark.parametrize("option, value", [("--listen", "foo"), ("--listen", ":9007"), ("--listen", "127.0.0.1:99999"), ("--listen", "example.com:9007"),
+                                           ("--listen", "192.0.2.77:9007"), ("--cluster-name", "a b"), ("--socket", "rel"), ("--state-dir", "rel"),
+                                           ("--config", "rel.yml"), ("--addr", 'a" b'), ("--addr", "a#b")])
+def test_init_looks_at_everything_before_it_writes(tmp_path, option, value):
+    given = {"--config": str(tmp_path / "etc/c.yml"), "--state-dir": str(tmp_path / "state"), "--socket": str(tmp_path / "s"), "--listen": "127.0.0.1:0", option: value}
+    command = [str(BINARY), "cluster", "init", "--no-start"] + [word for pair in given.items() for word in pair]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert refused.returncode == 64 and refused.stderr.count("error: ") == 1, refused.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_init_says_that_a_port_is_in_use(daemon, tmp_path):
+    command = [str(BINARY), "cluster", "init", "--no-start", "--config", str(tmp_path / "c.yml"), "--state-dir", str(tmp_path / "state"), "--socket",
+               str(tmp_path / "s"), "--listen", "127.0.0.1:%d" % daemon.port]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 65 and "in use" in refused.stderr and list(tmp_path.iterdir()) == []
 
 
 def test_init_writes_what_is_missing_and_leaves_what_is_there(tmp_path):
@@ -549,9 +814,10 @@ def test_init_writes_what_is_missing_and_leaves_what_is_there(tmp_path):
     before = tree(tmp_path)
     assert subprocess.run(command, capture_output=True, text=True, timeout=60).returncode == 69
     assert tree(tmp_path) == before
-    other = [w if w != "127.0.0.1:0" else "127.0.0.1:1" for w in command]
-    refused = subprocess.run(other, capture_output=True, text=True, timeout=60)
-    assert refused.returncode == 65 and "listen.tcp" in refused.stderr and tree(tmp_path) == before
+    for old, new, key in (("127.0.0.1:0", "127.0.0.1:1", "listen.tcp"), (str(state), str(tmp_path / "other"), "state_dir"),
+                          (str(tmp_path / "s"), str(tmp_path / "t"), "listen.unix"), ("--no-start", "--cluster-name=other", "cluster_name")):
+        refused = subprocess.run([w if w != old else new for w in command], capture_output=True, text=True, timeout=60)
+        assert refused.returncode == 65 and key in refused.stderr and tree(tmp_path) == before
 
 
 def test_init_makes_its_own_machine_a_node_that_waits_for_the_flag(daemon, machine):
@@ -570,6 +836,26 @@ def test_init_makes_its_own_machine_a_node_that_waits_for_the_flag(daemon, machi
     again = on(machine, daemon, "cluster", "init", "--config", str(daemon.config_file), "--state-dir", str(daemon.state_dir), "--no-start", "--node", "m1",
                "--addr", addr)
     assert again.returncode == 0 and len(daemon.get("/v1/nodes").ok()["nodes"]) == 1
+    assert "--host-group=service-master" in again.stdout
+    for more in (("-g", "service-worker"), ("--availability", "active")):
+        before = nodes(daemon)
+        refused = on(machine, daemon, "cluster", "init", "--config", str(daemon.config_file), "--state-dir", str(daemon.state_dir), "--no-start", "--node", "m1",
+                     "--addr", addr, *more)
+        assert refused.returncode == 65 and "service-master" in refused.stderr and "drain" in refused.stderr and "next:" not in refused.stdout
+        assert nodes(daemon) == before
+    # A way in that is gone is made again.
+    (machine / "etc/sudoers.d/clusterctl-clusterctl").unlink()
+    assert on(machine, daemon, "cluster", "init", "--config", str(daemon.config_file), "--state-dir", str(daemon.state_dir), "--no-start", "--node", "m1", "--addr",
+              addr).returncode == 0
+    assert (machine / "etc/sudoers.d/clusterctl-clusterctl").exists() and not (machine / "etc/clusterctl").exists()
+
+
+def test_init_undoes_what_a_killed_join_left(daemon, machine):
+    stopped_join(machine, daemon, new_token(daemon)["token"], signal.SIGKILL)
+    done = on(machine, daemon, "cluster", "init", "--config", str(daemon.config_file), "--state-dir", str(daemon.state_dir), "--no-start", "--node", "m1",
+              "--addr", "192.0.2.99")
+    assert done.returncode == 0 and "undone: " in done.stderr and "done: create user clusterctl" in done.stdout, done.stderr
+    assert (machine / "home/clusterctl/.ssh/authorized_keys").exists() and not (machine / "etc/clusterctl").exists()
 
 
 def test_the_whole_session_on_the_double(stopped, machine):

@@ -15,6 +15,9 @@ struct ControllerPlace {
   fs::path config, state_dir, socket, key;
   std::string listen;  // "0.0.0.0:9007"; empty: no TCP
   bool tls = false;    // of that listener
+  // Of a configuration that is to be written; empty: there is one. The draft is for the check: a
+  // key that is still to be made is not in it.
+  std::string text, draft;
 };
 
 struct ControllerWish {
@@ -27,10 +30,20 @@ struct ControllerWish {
 
 inline constexpr const char* kDefaultConfig = "/etc/clusterctl/clusterctl.yml";
 
-// Writes what is missing and says what, one line each. kConflict when an existing configuration
-// says something else than the wish: nothing is changed then.
-Result<ControllerPlace> prepare_controller(const ControllerWish& wish,
-                                           std::vector<std::string>& done);
+// Only looks. An Error when the wish cannot be, or (kConflict) when an existing configuration says
+// something else.
+Result<ControllerPlace> plan_controller(const ControllerWish& wish);
+// Whether a daemon could run with it: its own check of the configuration, and of a new one whether
+// its address can be listened on. Writes nothing that stays.
+Status check_controller(const ControllerPlace& place);
+// Writes what is missing and says what, one line each. `policy`: what a cluster begins with that
+// the daemon makes there; an existing cluster is not changed by it. Empty: nothing is said.
+Status write_controller(const ControllerPlace& place, const std::string& policy,
+                        std::vector<std::string>& done);
+// A cluster has its state there.
+bool has_state(const ControllerPlace& place);
+// Only this machine reaches the listener.
+bool is_loopback_listen(const std::string& listen);
 
 // systemd runs this machine.
 bool has_systemd();
@@ -38,7 +51,5 @@ bool has_systemd();
 Status start_by_systemd(const ControllerPlace& place, std::vector<std::string>& done);
 // By which a person would start it without systemd.
 std::string start_command(const ControllerPlace& place);
-// The daemon's own check of its configuration.
-Status check_by_daemon(const ControllerPlace& place);
 
 }  // namespace clusterctl::cli

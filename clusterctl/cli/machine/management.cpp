@@ -17,6 +17,7 @@ namespace {
 
 // The key opens a shell and nothing else: no tunnels, no agent.
 constexpr std::string_view kKeyOptions = "restrict,pty";
+constexpr size_t kMaxUserName = 32;
 
 struct Account {
   uid_t uid = 0;
@@ -80,25 +81,31 @@ MachineStep create_user(const ManagementWay& way) {
     argv.push_back(way.user);
     return run_tool(std::move(argv), "install useradd (passwd), or name a user that exists");
   };
-  step.undo = [way] {
-    std::vector<std::string> argv{"userdel"};
-    for (std::string& word : root_option(way.root)) argv.push_back(std::move(word));
-    argv.push_back(way.user);
-    const fs::path home = home_of(way);
-    if (auto done = run_tool(std::move(argv), ""); !done) return done;
-    std::error_code ec;
-    if (home.filename() == way.user) fs::remove_all(home, ec);
-    return Status();
-  };
   return step;
+}
+
+Status remove_user(const ManagementWay& way) {
+  std::vector<std::string> argv{"userdel"};
+  for (std::string& word : root_option(way.root)) argv.push_back(std::move(word));
+  argv.push_back(way.user);
+  const fs::path home = home_of(way);
+  if (auto done = run_tool(std::move(argv), ""); !done) return done;
+  std::error_code ec;
+  if (home.filename() == way.user) fs::remove_all(home, ec);
+  return {};
+}
+
+// sudo skips names with a dot.
+fs::path sudo_draft(const ManagementWay& way) {
+  const fs::path file = sudo_file(way);
+  return file.parent_path() / (file.filename().string() + ".new");
 }
 
 // Checked before it is in force: a sudoers file that cannot be read would stop sudo for everybody.
 Status write_sudo_file(const ManagementWay& way) {
   const fs::path file = sudo_file(way);
   if (auto made = make_dirs(file.parent_path(), 0750); !made) return made;
-  // sudo skips names with a dot.
-  const fs::path draft = file.parent_path() / (file.filename().string() + ".new");
+  const fs::path draft = sudo_draft(way);
   if (auto done = write_file_atomic(draft, sudo_text(way.user), 0440); !done) return done;
   auto done = run_tool({"visudo", "-c", "-q", "-f", draft.string()},
                        "install sudo, or let the controller come as root: --user root");
@@ -108,17 +115,8 @@ Status write_sudo_file(const ManagementWay& way) {
 }
 
 MachineStep allow_sudo(const ManagementWay& way) {
-  const fs::path file = sudo_file(way);
-  const auto before = read_file(file, 1 << 16);
-  MachineStep step;
-  step.what = fmt::format("let {} use sudo without a password ({})", way.user, file.string());
-  step.take = [way] { return write_sudo_file(way); };
-  step.undo = [file, before] {
-    if (before) return write_file_atomic(file, *before, 0440);
-    ::unlink(file.c_str());
-    return Status();
-  };
-  return step;
+  return {fmt::format("let {} use sudo without a password ({})", way.user, sudo_file(way).string()),
+          [way] { return write_sudo_file(way); }};
 }
 
 std::string key_body(const std::string& key) {
@@ -160,27 +158,59 @@ Status write_keys(const ManagementWay& way, const std::string& text) {
   return own(folder / "authorized_keys", *account);
 }
 
+Status remove_key(const ManagementWay& way, bool& removed) {
+  const auto keys = read_file(home_of(way) / ".ssh/authorized_keys", 1 << 20);
+  removed = keys && keys->find(key_body(way.public_key)) != std::string::npos;
+  if (!removed) return {};
+  std::string kept;
+  for (const std::string& line : split(*keys, '\n', true)) {
+    if (line.find(key_body(way.public_key)) == std::string::npos) kept += line + "\n";
+  }
+  return write_keys(way, kept);
+}
+
 MachineStep add_key(const ManagementWay& way, const std::string& before) {
-  const fs::path folder = home_of(way) / ".ssh";
+  return {fmt::format("let the controller's key in as {}", way.user), [way, before] {
+            std::string text = before;
+            if (!text.empty() && text.back() != '\n') text += '\n';
+            text += fmt::format("{} {} {}\n", kKeyOptions, way.public_key, way.comment);
+            return write_keys(way, text);
+          }};
+}
+
+// What useradd would say only after the controller was asked: a name that Linux has no room for, a
+// program that is missing.
+Status check_tools(const ManagementWay& way, const Preparation& p) {
+  if (p.makes_user && way.user.size() > kMaxUserName)
+    return fail(Code::kInvalid, "usage",
+                fmt::format("--user {} has {} characters, a user has at most {}", way.user,
+                            way.user.size(), kMaxUserName),
+                "choose a shorter name, or a user that exists");
+  if (p.makes_user && !has_program("useradd"))
+    return fail(Code::kConflict, "no_program", "there is no useradd to make the user with",
+                "install useradd (passwd), or name a user that exists");
+  if (p.writes_sudo && !has_program("visudo"))
+    return fail(Code::kConflict, "no_program", "there is no visudo: sudo is not installed",
+                "install sudo, or let the controller come as root: --user root");
+  return {};
+}
+
+Status undo_key(const Preparation& p) {
+  const fs::path path = home_of(p.way) / ".ssh/authorized_keys";
+  bool removed = false;
+  if (auto done = remove_key(p.way, removed); !done) return done;
   std::error_code ec;
-  const bool had_folder = fs::exists(folder, ec),
-             had_file = fs::exists(folder / "authorized_keys", ec);
-  MachineStep step;
-  step.what = fmt::format("let the controller's key in as {}", way.user);
-  step.take = [way, before] {
-    std::string text = before;
-    if (!text.empty() && text.back() != '\n') text += '\n';
-    text += fmt::format("{} {} {}\n", kKeyOptions, way.public_key, way.comment);
-    return write_keys(way, text);
-  };
-  step.undo = [way, before, had_folder, had_file] {
-    const fs::path path = home_of(way) / ".ssh/authorized_keys";
-    if (had_file) return write_keys(way, before);
+  if (!p.had_keys && fs::is_regular_file(path, ec) && fs::file_size(path, ec) == 0)
     ::unlink(path.c_str());
-    if (!had_folder) ::rmdir(path.parent_path().c_str());
-    return Status();
-  };
-  return step;
+  if (!p.had_folder) ::rmdir(path.parent_path().c_str());  // only when it is empty
+  return {};
+}
+
+Status undo_sudo(const Preparation& p) {
+  ::unlink(sudo_draft(p.way).c_str());
+  if (p.sudo_before) return write_file_atomic(sudo_file(p.way), *p.sudo_before, 0440);
+  ::unlink(sudo_file(p.way).c_str());
+  return {};
 }
 
 }  // namespace
@@ -191,59 +221,68 @@ Status check_root_user() {
               "run it with sudo");
 }
 
-Result<std::vector<MachineStep>> management_steps(const ManagementWay& way) {
+Result<Preparation> prepare_management(const ManagementWay& way) {
   // It comes from the network and becomes a line of a file that lets people in.
   if (plain_ssh_key(way.public_key) != way.public_key)
     return fail(Code::kInternal, "bad_answer", "the controller answered no public key",
                 "is it a clusterctl daemon?");
-  std::vector<MachineStep> out;
+  Preparation out;
+  out.way = way;
   const auto account = find_account(way.root, way.user);
-  if (!account) out.push_back(create_user(way));
+  out.makes_user = !account;
+  if (out.makes_user) out.steps.push_back(create_user(way));
+  const auto sudo = read_file(sudo_file(way), 1 << 16);
   const bool is_root = account && account->uid == 0;
-  if (!is_root && read_file(sudo_file(way), 1 << 16).value_or("") != sudo_text(way.user))
-    out.push_back(allow_sudo(way));
-  const auto keys = read_file(home_of(way) / ".ssh/authorized_keys", 1 << 20);
+  out.writes_sudo = !is_root && sudo.value_or("") != sudo_text(way.user);
+  if (out.writes_sudo) out.steps.push_back(allow_sudo(way));
+  if (sudo) out.sudo_before = *sudo;
+  const fs::path folder = home_of(way) / ".ssh";
+  const auto keys = read_file(folder / "authorized_keys", 1 << 20);
   if (!keys && keys.error().code != Code::kNotFound) return fail(keys.error());
-  const std::string text = keys.value_or("");
+  std::error_code ec;
+  out.had_keys = keys.has_value();
+  out.had_folder = fs::exists(folder, ec);
   if (account) {
-    if (auto ok = check_own_folder(home_of(way) / ".ssh", account->uid); !ok)
-      return fail(ok.error());
+    if (auto ok = check_own_folder(folder, account->uid); !ok) return fail(ok.error());
   }
-  if (text.find(key_body(way.public_key)) == std::string::npos) out.push_back(add_key(way, text));
+  const std::string text = keys.value_or("");
+  out.adds_key = text.find(key_body(way.public_key)) == std::string::npos;
+  if (out.adds_key) out.steps.push_back(add_key(way, text));
+  if (auto ok = check_tools(way, out); !ok) return fail(ok.error());
   return out;
 }
 
-Status take_steps(const std::vector<MachineStep>& steps) {
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const auto taken = steps[i].take();
+Status take_steps(const Preparation& preparation) {
+  for (const MachineStep& step : preparation.steps) {
+    const auto taken = step.take();
     if (taken) continue;
-    // The one that failed may have done a part.
-    undo_steps({steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(i) + 1});
     Error error = taken.error();
-    error.message = fmt::format("cannot {}: {}", steps[i].what, error.message);
+    error.message = fmt::format("cannot {}: {}", step.what, error.message);
     return fail(std::move(error));
   }
   return {};
 }
 
-void undo_steps(const std::vector<MachineStep>& steps) {
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) (void)step->undo();
+Status undo_steps(const Preparation& p) {
+  Status first;
+  const auto keep = [&first](const Status& done) {
+    if (first && !done) first = done;
+  };
+  // A user that was made takes his files along.
+  if (p.adds_key && find_account(p.way.root, p.way.user)) keep(undo_key(p));
+  if (p.writes_sudo) keep(undo_sudo(p));
+  if (p.makes_user && find_account(p.way.root, p.way.user)) keep(remove_user(p.way));
+  return first;
 }
 
 Result<std::vector<std::string>> remove_management(const ManagementWay& way, bool made_user) {
   std::vector<std::string> done;
-  const auto keys = read_file(home_of(way) / ".ssh/authorized_keys", 1 << 20);
-  if (keys && keys->find(key_body(way.public_key)) != std::string::npos) {
-    std::string kept;
-    for (const std::string& line : split(*keys, '\n', true)) {
-      if (line.find(key_body(way.public_key)) == std::string::npos) kept += line + "\n";
-    }
-    if (auto written = write_keys(way, kept); !written) return fail(written.error());
-    done.push_back("the controller's key of " + way.user);
-  }
+  bool removed = false;
+  if (auto ok = remove_key(way, removed); !ok) return fail(ok.error());
+  if (removed) done.push_back("the controller's key of " + way.user);
   if (::unlink(sudo_file(way).c_str()) == 0) done.push_back(sudo_file(way).string());
   if (made_user && find_account(way.root, way.user)) {
-    if (auto removed = create_user(way).undo(); !removed) return fail(removed.error());
+    if (auto gone = remove_user(way); !gone) return fail(gone.error());
     done.push_back("user " + way.user);
   }
   return done;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,15 +24,24 @@ struct ManagementWay {
 struct MachineStep {
   std::string what;  // "create user clusterctl"
   std::function<Status()> take;
-  std::function<Status()> undo;
 };
 
-// What is missing, in order; empty: everything is there. An Error: it cannot be made (no sudo, a
-// home that is none).
-Result<std::vector<MachineStep>> management_steps(const ManagementWay& way);
-// Takes all; after a failure those that were taken are undone.
-Status take_steps(const std::vector<MachineStep>& steps);
-void undo_steps(const std::vector<MachineStep>& steps);
+// What is missing, in order, and how it was before: enough to undo it in another process as well
+// (machine/joining.h).
+struct Preparation {
+  ManagementWay way;
+  std::vector<MachineStep> steps;  // empty: everything is there
+  bool makes_user = false, writes_sudo = false, adds_key = false;
+  bool had_folder = false, had_keys = false;  // ~/.ssh, ~/.ssh/authorized_keys
+  std::optional<std::string> sudo_before;     // text of the sudo file
+};
+
+// An Error: it cannot be made (no sudo, a home that is none).
+Result<Preparation> prepare_management(const ManagementWay& way);
+// Takes all, up to the first that fails; nothing is undone.
+Status take_steps(const Preparation& preparation);
+// Undoes what was taken, all of it or a part; the first failure, after everything was tried.
+Status undo_steps(const Preparation& preparation);
 
 // The reverse, for a machine that is no member any more: the key, the sudo file, and the user if
 // `made_user`. What is not there is no Error. Answers what was removed, one line each.

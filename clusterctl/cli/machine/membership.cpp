@@ -34,6 +34,7 @@ Result<std::optional<Membership>> read_membership(const fs::path& root) {
   m.secret = take("secret");
   m.user = take("user");
   m.public_key = take("public_key");
+  m.attempt = take("attempt");
   m.made_user = get_bool(*j, "made_user").value_or(false);
   if (m.server.empty() || m.id.empty() || m.user.empty())
     return fail(Code::kInternal, "damaged", fmt::format("{} is damaged", file.string()),
@@ -54,7 +55,8 @@ Status write_membership(const fs::path& root, const Membership& m) {
                {"secret", m.secret},
                {"user", m.user},
                {"public_key", m.public_key},
-               {"made_user", m.made_user}};
+               {"made_user", m.made_user},
+               {"attempt", m.attempt}};
   return write_file_atomic(file, dump_json(j, 2) + "\n", 0600);
 }
 

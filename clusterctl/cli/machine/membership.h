@@ -20,6 +20,7 @@ struct Membership {
   std::string user;        // by which the controller comes
   std::string public_key;  // of the controller
   bool made_user = false;  // the join made that user: leaving removes it
+  std::string attempt;     // of machine/joining.h: that one came to its end
 };
 
 // nullopt: it has not joined. A damaged file is an Error.

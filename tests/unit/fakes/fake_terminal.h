@@ -28,6 +28,7 @@ class FakeTerminal final : public cli::Terminal {
     return answer;
   }
   void watch_interrupts(bool on) override { watching = on; }
+  void watch_ends(bool on) override { watching = on; }
   bool interrupted() override {
     if (interrupt_after > 0) --interrupt_after;
     return interrupt_after == 0;
