@@ -152,9 +152,19 @@ TEST_F(CliTest, NodeRmAndLabel) {
   rest.on("DELETE /v1/nodes/n1", nullptr, 204);
   rest.on_problem("DELETE /v1/nodes/n2", 409, "commissioned", "n2 is commissioned",
                   "decommission it");
+  for (const char* name : {"n1", "n2"}) rest.on(std::string("GET /v1/nodes/") + name, node(name));
+  rest.on("POST /v1/plans", {{"nothing", false}});
+  // It was commissioned after the plan was made: what is done is told.
   EXPECT_EQ(run({"node", "rm", "n2", "n1"}), 65);
   EXPECT_EQ(out(), "node n1 removed\n");
-  EXPECT_EQ(err(), "error: n2 is commissioned\nhint: decommission it\n");
+  EXPECT_EQ(err(), "error: n2 is commissioned; 1 of these are done: n1\nhint: decommission it\n");
+  rest.on_problem("GET /v1/nodes/n8", 404, "no_such_node", "there is no node n8");
+  rest.on_problem("GET /v1/nodes/n9", 404, "no_such_node", "there is no node n9");
+  rest.requests.clear();
+  EXPECT_EQ(run({"node", "rm", "n1", "n8", "n9"}), 65);
+  for (const auto& request : rest.requests) EXPECT_EQ(request.method, "GET");
+  EXPECT_NE(err().find("n8"), std::string::npos);
+  EXPECT_NE(err().find("n9"), std::string::npos);
   rest.on("PATCH /v1/nodes/n1", node("n1"));
   EXPECT_EQ(run({"node", "label", "n1", "rack=r3", "old-"}), 0);
   EXPECT_EQ(rest.body("PATCH", "/v1/nodes/n1"),
