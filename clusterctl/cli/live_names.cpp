@@ -22,7 +22,6 @@ constexpr Place kPlaces[] = {
     {"node", "replace", "--with", Live::kNodes},
     {"node", "accept", "NAMES", Live::kNodesToAccept},
     {"node", "reject", "NAMES", Live::kNodesToReject},
-    {"node", "commission", "NAMES", Live::kNotCommissioned},
     {"node", "decommission", "NAMES", Live::kCommissioned},
     {"node", "rm", "NAMES", Live::kNotCommissioned},
     {"node", "", "NAMES", Live::kNodes},

@@ -26,7 +26,6 @@ Error all_of(std::vector<Error> wrong) {
     out.message = fmt::format("{}, the first: {}", count(out.problems.size(), "problem"),
                               out.problems.front().message);
   }
-  out.message = "nothing was changed: " + out.message;
   return out;
 }
 
@@ -46,8 +45,10 @@ Result<std::vector<Json>> look_up_all(const std::vector<std::string>& names,
       out.push_back(std::move(*found));
     }
   }
-  if (!wrong.empty()) return fail(all_of(std::move(wrong)));
-  return out;
+  if (wrong.empty()) return out;
+  Error error = all_of(std::move(wrong));
+  if (names.size() > 1) error.message = "nothing was changed: " + error.message;
+  return fail(std::move(error));
 }
 
 Result<std::vector<Json>> look_up_nodes(Session& session, const std::vector<std::string>& names) {

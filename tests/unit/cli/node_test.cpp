@@ -264,10 +264,13 @@ TEST_F(CliTest, CheckAndVerifyWithoutNamesLeaveTheChoiceToTheDaemon) {
 }
 
 TEST_F(CliTest, LabelsOfSeveralNodes) {
+  rest.on("POST /v1/plans", {{"nothing", false}});
   Json n1 = node("n1"), n2 = node("n2");
   n1["resource_version"] = 4;
   n2["resource_version"] = 7;
   rest.on("GET /v1/nodes?selector=rack%3Dr3", fleet({n1, n2}));
+  rest.on("GET /v1/nodes/n1", n1);
+  rest.on("GET /v1/nodes/n2", n2);
   rest.on("PATCH /v1/nodes/n1", n1);
   rest.on("PATCH /v1/nodes/n2", n2);
   EXPECT_EQ(run({"node", "label", "-l", "rack=r3", "zone=east", "old-"}), 0);
@@ -288,6 +291,7 @@ TEST_F(CliTest, LabelsOfSeveralNodes) {
 }
 
 TEST_F(CliTest, AcceptanceAllocationAndHistory) {
+  rest.on("GET /v1/nodes/n1", node("n1"));
   rest.on("POST /v1/nodes/n1/accept", node("n1"));
   EXPECT_EQ(run({"node", "accept", "n1", "-g", "service-worker", "--label", "rack=r3", "--reason",
                  "new blade"}),
