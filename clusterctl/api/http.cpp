@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "base/mask.h"
 #include "base/strings.h"
 
 namespace clusterctl::api {
@@ -67,7 +68,8 @@ Result<bool> Request::query_bool(const std::string& name, bool fallback) const {
 }
 
 std::string loggable_path(const Request& request) {
-  return truncate_utf8(one_line(request.target.substr(0, request.target.find('?'))), 200);
+  return truncate_utf8(one_line(mask_path(request.target.substr(0, request.target.find('?')))),
+                       200);
 }
 
 Response Response::json(const Json& value, int status) {

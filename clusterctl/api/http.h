@@ -82,7 +82,7 @@ struct Request {
 };
 
 // The path on one line and not too long, without the query: what operators put there is not for the
-// log.
+// log. Tokens are masked.
 std::string loggable_path(const Request& request);
 
 // What many streams wait for together: the next event of the fleet, the growth of one file. So news

@@ -151,7 +151,7 @@ Result<Response> retry(Controller& c, const Request& request) {
 void add_job_routes(Router& router, Controller& c) {
   router.get(
       "/v1/jobs", [&c](const Request& r) { return list(c, r); }, paged({"state", "kind", "node"}));
-  router.post("/v1/jobs", [&c](const Request& r) { return create_job(c, r); });
+  router.post_once("/v1/jobs", [&c](const Request& r) { return create_job(c, r); });
   router.get("/v1/jobs/{id}", [&c](const Request& r) -> Result<Response> {
     const auto job = c.find_job(r.param("id"));
     if (!job) return fail(job.error());
@@ -159,8 +159,8 @@ void add_job_routes(Router& router, Controller& c) {
   });
   router.post("/v1/jobs/{id}/cancel", [&c](const Request& r) { return cancel(c, r); });
   router.post("/v1/jobs/{id}/pause", [&c](const Request& r) { return pause(c, r); });
-  router.post("/v1/jobs/{id}/resume", [&c](const Request& r) { return resume(c, r); });
-  router.post("/v1/jobs/{id}/retry", [&c](const Request& r) { return retry(c, r); });
+  router.post_once("/v1/jobs/{id}/resume", [&c](const Request& r) { return resume(c, r); });
+  router.post_once("/v1/jobs/{id}/retry", [&c](const Request& r) { return retry(c, r); });
   add_job_stream_routes(router, c);
   add_job_timeline_routes(router, c);
 }

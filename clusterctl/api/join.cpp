@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kInterval{1000};
 Result<Json> stranger_body(RateLimit& limit, const Request& r) {
   if (r.peer.transport == Transport::kTcp && !limit.admit(address_without_port(r.peer.address)))
     return fail(Code::kTooMany, "too_many", "too many requests from this address",
-                "wait a minute and try again");
+                "wait as long as Retry-After says, and try again");
   if (r.body.size() > kMaxAnnouncement)
     return fail(Code::kTooLarge, "too_large",
                 fmt::format("the body is larger than {} bytes", kMaxAnnouncement));
@@ -81,6 +81,7 @@ void add_join_routes(Router& router, Controller& c) {
       },
       paged());
   router.post("/v1/join-tokens", [&c](const Request& r) -> Result<Response> {
+    if (auto ok = may_manage_tokens(r); !ok) return fail(ok.error());
     auto body = json_body(r, true);
     if (!body) return fail(body.error());
     const auto made = c.create_join_token(*body, {r.identity.name});
@@ -90,6 +91,7 @@ void add_join_routes(Router& router, Controller& c) {
     return Response::json(out, 201).with("Location", "/v1/join-tokens/" + made->token.id);
   });
   router.del("/v1/join-tokens/{id}", [&c](const Request& r) -> Result<Response> {
+    if (auto ok = may_manage_tokens(r); !ok) return fail(ok.error());
     if (auto ok = no_body(r); !ok) return fail(ok.error());
     const auto token = c.revoke_join_token(r.param("id"), {r.identity.name});
     if (!token) return fail(token.error());

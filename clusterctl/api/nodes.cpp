@@ -105,7 +105,7 @@ void add_node_routes(Router& router, Controller& c) {
   router.get(
       "/v1/nodes", [&c, texts](const Request& r) { return list(c, *texts, r); },
       paged({"lifecycle", "host_group", "presence", "capability", "selector"}));
-  router.post("/v1/nodes", [&c](const Request& r) -> Result<Response> {
+  router.post_once("/v1/nodes", [&c](const Request& r) -> Result<Response> {
     auto body = json_body(r);
     if (!body) return fail(body.error());
     const auto key = idempotency_key(r);

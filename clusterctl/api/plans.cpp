@@ -96,7 +96,7 @@ Result<Response> plans(const Controller& c, const Request& request) {
 }  // namespace
 
 void add_plan_routes(Router& router, Controller& c) {
-  router.post("/v1/plans", [&c](const Request& r) { return create_plan(c, r); });
+  router.post_once("/v1/plans", [&c](const Request& r) { return create_plan(c, r); });
   router.get(
       "/v1/plans", [&c](const Request& r) { return plans(c, r); }, paged());
   router.get("/v1/plans/{id}", [&c](const Request& r) -> Result<Response> {
@@ -104,7 +104,7 @@ void add_plan_routes(Router& router, Controller& c) {
     if (!plan) return fail(plan.error());
     return Response::json(view(**plan));
   });
-  router.post("/v1/plans/{id}/apply", [&c](const Request& r) { return apply(c, r); });
+  router.post_once("/v1/plans/{id}/apply", [&c](const Request& r) { return apply(c, r); });
   router.get(
       "/v1/revisions", [&c](const Request& r) { return revisions(c, r); }, paged());
 }

@@ -36,6 +36,10 @@ void add_metrics_route(Router& router, const controller::Controller& controller,
                        const notify::Notifier* notifier, const Meters& meters);
 // GET and POST /v1/tokens, DELETE /v1/tokens/{t}.
 void add_token_routes(Router& router, controller::Controller& controller);
+// Tokens of all kinds, join tokens included, are made and revoked by who is here, or has the
+// daemon's own token: one that somebody lost must not outlive its revocation in another that it
+// made.
+Status may_manage_tokens(const Request& request);
 // GET /v1/status, /v1/cluster, /v1/managers, /v1/services, /v1/inventory, /v1/notifications. Null:
 // nobody is notified.
 void add_cluster_routes(Router& router, controller::Controller& controller,

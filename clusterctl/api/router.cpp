@@ -39,6 +39,15 @@ Status check_query(const Request& request, const Route& route) {
   return {};
 }
 
+Status check_key(const Request& request, const Route& route) {
+  const bool given = route.method == "POST" && request.headers.count("Idempotency-Key") != 0;
+  if (!given || route.takes_key) return {};
+  return fail(
+      Code::kInvalid, "idempotency_unsupported",
+      fmt::format("{} {} takes no Idempotency-Key: nothing was done", route.method, route.pattern),
+      "send it without; docs/rest.md says of each route what a second request does");
+}
+
 Response run(const Handler& handler, const Request& request) {
   auto result = handler(request);
   if (result) return std::move(*result);
@@ -72,9 +81,9 @@ Router::Router(Router&&) noexcept = default;
 Router& Router::operator=(Router&&) noexcept = default;
 
 void Router::add(std::string method, std::string pattern, Handler handler,
-                 std::vector<std::string> query) {
-  Status added = insert({{std::move(method), std::move(pattern), std::move(query)},  //
-                         std::move(handler)});
+                 std::vector<std::string> query, bool takes_key) {
+  Status added = insert(
+      {{std::move(method), std::move(pattern), std::move(query), takes_key}, std::move(handler)});
   if (!added && mistakes_) mistakes_ = std::move(added);
 }
 
@@ -145,6 +154,9 @@ Response Router::handle(Request& request) const {
   }
   if (auto query = check_query(request, entry->second.route); !query) {
     return problem_response(query.error());
+  }
+  if (auto key = check_key(request, entry->second.route); !key) {
+    return problem_response(key.error());
   }
   return run(entry->second.handler, request);
 }

@@ -3,7 +3,9 @@
 //
 // Unknown path: 404. Known path without that method: 405 with Allow; OPTIONS gets the same Allow
 // with 204. HEAD runs the GET handler. A literal segment wins over a {parameter}. Query parameters
-// that the route does not declare are 400 `unknown_key`.
+// that the route does not declare are 400 `unknown_key`. A POST with an
+// Idempotency-Key is 400 `idempotency_unsupported` unless the route honours it: silently ignored it
+// would be a promise that is not kept.
 #pragma once
 
 #include <map>
@@ -19,6 +21,7 @@ struct Route {
   std::string method;
   std::string pattern;             // "/v1/nodes/{n}"
   std::vector<std::string> query;  // names of the query parameters it knows
+  bool takes_key = false;          // it honours an Idempotency-Key
   bool operator==(const Route&) const = default;
 };
 
@@ -30,12 +33,16 @@ class Router {
   Router& operator=(Router&&) noexcept;
 
   void add(std::string method, std::string pattern, Handler handler,
-           std::vector<std::string> query = {});
+           std::vector<std::string> query = {}, bool takes_key = false);
   void get(std::string pattern, Handler handler, std::vector<std::string> query = {}) {
     add("GET", std::move(pattern), std::move(handler), std::move(query));
   }
   void post(std::string pattern, Handler handler, std::vector<std::string> query = {}) {
     add("POST", std::move(pattern), std::move(handler), std::move(query));
+  }
+  // A POST that makes a thing once, however often it comes with the same Idempotency-Key.
+  void post_once(std::string pattern, Handler handler, std::vector<std::string> query = {}) {
+    add("POST", std::move(pattern), std::move(handler), std::move(query), true);
   }
   void put(std::string pattern, Handler handler, std::vector<std::string> query = {}) {
     add("PUT", std::move(pattern), std::move(handler), std::move(query));

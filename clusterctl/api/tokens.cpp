@@ -10,14 +10,13 @@ namespace {
 
 using controller::Controller;
 
-// A token that somebody lost must not outlive its revocation in another that it made.
-Status may_manage(const Request& request) {
+}  // namespace
+
+Status may_manage_tokens(const Request& request) {
   if (!request.identity.named_token) return {};
   return fail(Code::kForbidden, "not_by_token", "a named token cannot make or revoke tokens",
               "use the Unix socket, or the token of the daemon's token file");
 }
-
-}  // namespace
 
 void add_token_routes(Router& router, Controller& c) {
   router.get(
@@ -32,7 +31,7 @@ void add_token_routes(Router& router, Controller& c) {
       },
       paged());
   router.post("/v1/tokens", [&c](const Request& r) -> Result<Response> {
-    if (auto ok = may_manage(r); !ok) return fail(ok.error());
+    if (auto ok = may_manage_tokens(r); !ok) return fail(ok.error());
     auto body = json_body(r);
     if (!body) return fail(body.error());
     auto made = c.create_token(*body, r.identity.name);
@@ -42,7 +41,7 @@ void add_token_routes(Router& router, Controller& c) {
     return Response::json(out, 201).with("Location", "/v1/tokens/" + made->token.id);
   });
   router.del("/v1/tokens/{t}", [&c](const Request& r) -> Result<Response> {
-    if (auto ok = may_manage(r); !ok) return fail(ok.error());
+    if (auto ok = may_manage_tokens(r); !ok) return fail(ok.error());
     if (auto ok = no_body(r); !ok) return fail(ok.error());
     if (auto ok = c.revoke_token(r.param("t"), r.identity.name); !ok) return fail(ok.error());
     return Response::no_content();

@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "base/mask.h"
 #include "base/strings.h"
 
 namespace clusterctl::log {
@@ -38,7 +39,7 @@ void set_level(Level level) {
   logger().set_level(translate(level));
 }
 void write(Level level, std::string_view text) {
-  logger().log(translate(level), one_line(text));
+  logger().log(translate(level), one_line(mask_tokens(text)));
 }
 
 }  // namespace clusterctl::log

@@ -1,5 +1,5 @@
 // The daemon's own log: one line an event on standard error, for the journal. Any thread. Text of
-// others is put on one line.
+// others is put on one line, and tokens in it are masked.
 #pragma once
 
 #include <fmt/format.h>

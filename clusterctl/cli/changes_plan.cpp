@@ -5,9 +5,13 @@
 
 namespace clusterctl::cli {
 
+Result<Json> plan_changes(Session& session, Json changes) {
+  return session.call("POST", "/v1/plans",
+                      {{"changes", std::move(changes)}, {"work", false}, {"dry_run", true}});
+}
+
 Result<int> show_changes(Session& session, Json changes) {
-  auto plan = session.call("POST", "/v1/plans",
-                           {{"changes", std::move(changes)}, {"work", false}, {"dry_run", true}});
+  auto plan = plan_changes(session, std::move(changes));
   if (!plan) return fail(plan.error());
   if (session.structured()) {
     session.data(*plan);

@@ -6,6 +6,7 @@
 namespace clusterctl::cli {
 
 // `changes`: {"nodes", "globals", "remove"} of docs/rest.md. Nothing is stored, nothing is done.
+Result<Json> plan_changes(Session& session, Json changes);
 Result<int> show_changes(Session& session, Json changes);
 
 }  // namespace clusterctl::cli

@@ -5,7 +5,9 @@
 #include "cli/cluster_commands.h"
 #include "cli/join_token.h"
 #include "cli/session.h"
+#include "cli/several.h"
 #include "cli/text.h"
+#include "cli/token_name.h"
 #include "client/rest_client.h"
 
 namespace clusterctl::cli {
@@ -20,7 +22,9 @@ class ClusterToken final : public Command {
         "shown this once; the\n"
         "daemon keeps only a digest. Jobs, history and log say the name. --read-only: may look, "
         "not change.\n"
-        "revoke: nobody gets in with it from now on; what was begun goes on.\n"
+        "revoke: nobody gets in with it from now on; what was begun goes on. Of a token that was "
+        "found somewhere its\n"
+        "text does as well; the secret in it is not sent.\n"
         "--join: tokens by which new machines announce themselves (clusterctl cluster join); they "
         "are good for nothing else.\n"
         "Examples: clusterctl cluster token create --name ci --expires 30d\n"
@@ -31,7 +35,7 @@ class ClusterToken final : public Command {
 
   void options(Options& o) override {
     o.argument("ACTION", action_, "create, ls or revoke").choices = {"create", "ls", "revoke"};
-    o.arguments("NAMES", names_, "revoke: names or ids of the tokens");
+    o.arguments("NAMES", names_, "revoke: names, ids or texts of the tokens");
     o.value("--name", "NAME", name_, "create: who or what will use it");
     o.value("--expires", "TIME", expires_,
             "create: how long it is good for, or until when: 12h, 30d, 2027-01-31T00:00:00Z; "
@@ -76,6 +80,7 @@ class ClusterToken final : public Command {
     if (read_only_) body["read_only"] = true;
     auto made = session.call("POST", "/v1/tokens", std::move(body));
     if (!made) return fail(made.error());
+    if (const auto token = session.needed(*made, "token"); !token) return fail(token.error());
     if (session.structured()) {
       session.data(*made);
     } else if (session.names_only()) {
@@ -119,12 +124,21 @@ class ClusterToken final : public Command {
 
   Result<int> revoke(Session& session) {
     if (names_.empty()) return usage("name the tokens to revoke");
-    for (const std::string& name : names_) {
-      auto done = session.call("DELETE", "/v1/tokens/" + client::escape(name), Json());
-      if (!done) return fail(done.error());
-      if (!session.quiet && !session.structured()) session.line(clean(name) + " is revoked");
+    const auto tokens = named_tokens(session, names_, TokenKind::kApi);
+    if (!tokens) return fail(tokens.error());
+    Several several(session);
+    for (const Json& token : *tokens) {
+      const std::string name = text(token, "name");
+      const auto done =
+          session.call("DELETE", "/v1/tokens/" + client::escape(text(token, "id")), nullptr);
+      if (!done) {
+        several.refused(done.error());
+        continue;
+      }
+      several.did(name);
+      if (!session.quiet && !session.structured()) session.line(name + " is revoked");
     }
-    return kExitOk;
+    return several.end();
   }
 
   std::string action_, name_, expires_;

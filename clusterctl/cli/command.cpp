@@ -10,6 +10,15 @@
 #include "cli/contiv_commands.h"
 
 namespace clusterctl::cli {
+namespace {
+
+// A variable of a script that is not set must not mean everything, nor another daemon.
+tl::unexpected<Error> no_value(const std::string& option) {
+  return fail(Code::kInvalid, "usage", fmt::format("the value of {} is empty", option),
+              "give one, or leave the option out");
+}
+
+}  // namespace
 
 OptionSpec& Options::add(OptionSpec spec) {
   return specs_.emplace_back(std::move(spec));
@@ -32,12 +41,7 @@ OptionSpec& Options::value(std::string names, std::string placeholder, std::stri
               false,
               false,
               [&target, shown](const std::vector<std::string>& given) -> Status {
-                // A variable of a script that is not set must not mean everything.
-                if (given.back().empty()) {
-                  return fail(Code::kInvalid, "usage",
-                              fmt::format("the value of {} is empty", shown),
-                              "give one, or leave the option out");
-                }
+                if (given.back().empty()) return no_value(shown);
                 target = given.back();
                 return {};
               }});
@@ -67,14 +71,16 @@ void Options::number(std::string names, std::string placeholder, std::optional<i
 
 OptionSpec& Options::list(std::string names, std::string placeholder,
                           std::vector<std::string>& target, std::string help, bool commas) {
+  const std::string shown = names;
   return add({std::move(names),
               std::move(placeholder),
               std::move(help),
               {},
               false,
               true,
-              [&target, commas](const std::vector<std::string>& given) -> Status {
+              [&target, commas, shown](const std::vector<std::string>& given) -> Status {
                 for (const std::string& g : given) {
+                  if (commas && trim(join(split(g, ','), "")).empty()) return no_value(shown);
                   if (!commas) {
                     target.push_back(g);
                     continue;

@@ -116,6 +116,7 @@ class Line {
     const std::string noun = noun_ ? noun_->name : "", command = command_ ? command_->name : "";
     for (const std::string& name : split(spec.names, ',')) {
       const Live found = live_of(noun, command, name, spec.value);
+      if (found == Live::kTokens && used("--join")) return Live::kJoinTokens;
       if (found != Live::kNone) return found;
     }
     return Live::kNone;

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "cli/several.h"
 #include "cli/text.h"
+#include "cli/token_name.h"
 
 namespace clusterctl::cli {
 
@@ -17,6 +19,7 @@ Result<int> create_join_token(Session& session, const std::string& expires,
   if (uses) body["uses"] = *uses;
   const auto made = session.call("POST", "/v1/join-tokens", std::move(body));
   if (!made) return fail(made.error());
+  if (const auto token = session.needed(*made, "token"); !token) return fail(token.error());
   if (session.structured()) {
     session.data(*made);
     return kExitOk;
@@ -51,17 +54,25 @@ Result<int> list_join_tokens(Session& session) {
   return kExitOk;
 }
 
-Result<int> revoke_join_tokens(Session& session, const std::vector<std::string>& ids) {
-  for (const std::string& id : ids) {
+Result<int> revoke_join_tokens(Session& session, const std::vector<std::string>& names) {
+  const auto tokens = named_tokens(session, names, TokenKind::kJoin);
+  if (!tokens) return fail(tokens.error());
+  Several several(session);
+  for (const Json& token : *tokens) {
+    const std::string id = text(token, "id");
     const auto done = session.call("DELETE", "/v1/join-tokens/" + client::escape(id), nullptr);
-    if (!done) return fail(done.error());
+    if (!done) {
+      several.refused(done.error());
+      continue;
+    }
+    several.did(id);
     if (session.structured()) {
       session.data(*done);
     } else if (!session.quiet) {
       session.line(fmt::format("join token {} is {}", text(*done, "id"), text(*done, "state")));
     }
   }
-  return kExitOk;
+  return several.end();
 }
 
 }  // namespace clusterctl::cli

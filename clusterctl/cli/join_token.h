@@ -13,7 +13,7 @@ namespace clusterctl::cli {
 Result<int> create_join_token(Session& session, const std::string& expires,
                               std::optional<int64_t> uses);
 Result<int> list_join_tokens(Session& session);
-Result<int> revoke_join_tokens(Session& session, const std::vector<std::string>& ids);
+Result<int> revoke_join_tokens(Session& session, const std::vector<std::string>& names);
 
 // The line that a new machine runs.
 std::string join_line(const std::string& url, const std::string& token);

@@ -20,6 +20,10 @@ constexpr Place kPlaces[] = {
     {"node", "rename", "NEW", Live::kNone},
     {"node", "label", "NAMES", Live::kNodesOrLabels},
     {"node", "replace", "--with", Live::kNodes},
+    {"node", "accept", "NAMES", Live::kNodesToAccept},
+    {"node", "reject", "NAMES", Live::kNodesToReject},
+    {"node", "decommission", "NAMES", Live::kCommissioned},
+    {"node", "rm", "NAMES", Live::kNotCommissioned},
     {"node", "", "NAMES", Live::kNodes},
     {"node", "", "NAME", Live::kNodes},
     {"node", "", "OLD", Live::kNodes},
@@ -64,10 +68,31 @@ std::vector<std::pair<std::string, std::string>> page_at(const std::string& word
   return query;
 }
 
-std::vector<Candidate> nodes(client::RestClient& rest, const std::string& word) {
+// Whether a command can do something to that node.
+bool is_for(Live live, const Json& node) {
+  const std::string acceptance = text(field(node, "spec"), "acceptance");
+  const std::string lifecycle = text(field(node, "status"), "lifecycle");
+  const bool out = lifecycle == "Unallocated" || lifecycle == "Decommissioned";
+  switch (live) {
+    case Live::kNodesToAccept:
+      return acceptance != "accepted";
+    case Live::kNodesToReject:
+      return acceptance != "rejected";
+    case Live::kCommissioned:
+      return !out;
+    case Live::kNotCommissioned:
+      return out;
+    default:
+      return true;
+  }
+}
+
+std::vector<Candidate> nodes(client::RestClient& rest, const std::string& word,
+                             Live live = Live::kNodes) {
   std::vector<Candidate> out;
   const Json answer = ask(rest, "/v1/nodes", page_at(word));
   for (const Json& node : field(answer, "nodes")) {
+    if (!is_for(live, node)) continue;
     const std::string group = text(field(node, "spec"), "host_group");
     out.push_back({text(node, "name"),
                    text(field(node, "status"), "lifecycle") + (group.empty() ? "" : ", " + group)});
@@ -100,6 +125,7 @@ constexpr List kLists[] = {
     {Live::kPlans, "/v1/plans", "plans", "id", "title", ""},
     {Live::kRevisions, "/v1/revisions", "revisions", "revision", "what", "20"},
     {Live::kTokens, "/v1/tokens", "tokens", "name", "kind", ""},
+    {Live::kJoinTokens, "/v1/join-tokens", "tokens", "id", "state", ""},
 };
 
 std::vector<Candidate> rows(client::RestClient& rest, const List& list) {
@@ -162,7 +188,11 @@ std::vector<Candidate> live_names(Live live, const std::string& word, client::Re
   }
   switch (live) {
     case Live::kNodes:
-      return nodes(rest, word);
+    case Live::kNodesToAccept:
+    case Live::kNodesToReject:
+    case Live::kCommissioned:
+    case Live::kNotCommissioned:
+      return nodes(rest, word, live);
     case Live::kNodesOrLabels: {
       auto out = labels(rest, word);
       if (word.find('=') != std::string::npos) return out;

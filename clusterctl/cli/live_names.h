@@ -21,6 +21,10 @@ struct Candidate {
 enum class Live {
   kNone,
   kNodes,
+  kNodesToAccept,
+  kNodesToReject,
+  kCommissioned,
+  kNotCommissioned,
   kJobs,
   kPlans,
   kRevisions,
@@ -32,6 +36,7 @@ enum class Live {
   kVariables,
   kAssignments,
   kTokens,
+  kJoinTokens,
   kContexts,
   kFiles,
 };

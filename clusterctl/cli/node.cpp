@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "cli/changes_plan.h"
+#include "cli/each_node.h"
 #include "cli/node_commands.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -119,25 +120,10 @@ class NodeRm final : public Command {
   }
 
   Result<int> run(Session& session) override {
-    session.requested_nodes = names_.size();
-    if (plan_) return show_changes(session, {{"remove", names_}});
-    std::optional<Error> first;
-    for (const std::string& name : names_) {
-      auto gone = session.call("DELETE", "/v1/nodes/" + client::escape(name), nullptr);
-      if (gone) {
-        if (!session.structured())
-          session.line(session.names_only() ? clean(name)
-                                            : fmt::format("node {} removed", clean(name)));
-        continue;
-      }
-      if (!first) {
-        first = gone.error();
-      } else {
-        print_error(session.terminal, gone.error(), 0, session.color);
-      }
-    }
-    if (first) return fail(std::move(*first));
-    return kExitOk;
+    auto targets = named_nodes(session, names_);
+    if (!targets) return fail(targets.error());
+    EachNode each(session, "DELETE", "", nullptr, nullptr);
+    return plan_ ? each.plan(*targets) : each.run(*targets, "removed");
   }
 
  private:

@@ -8,9 +8,9 @@
 #include "base/files.h"
 #include "base/ssh_key.h"
 #include "base/strings.h"
-#include "cli/changes_plan.h"
 #include "cli/each_node.h"
 #include "cli/node_commands.h"
+#include "cli/several.h"
 #include "cli/text.h"
 #include "cli/vars.h"
 
@@ -85,44 +85,30 @@ class NodeAccept final : public Command {
     if (!labels->empty()) body["labels"] = *labels;
     if (!group_.empty()) body["host_group"] = group_;
     if (!capabilities_.empty()) body["capabilities"] = capabilities_;
-    if (!reason_.empty() && !plan_) body["reason"] = reason_;
+    if (!reason_.empty()) body["reason"] = reason_;
     auto targets = targets_of(session, body);
     if (!targets) return fail(targets.error());
-    if (!plan_)
-      return EachNode(session, "POST", "/accept", std::move(body)).run(*targets, "accepted");
-    session.requested_nodes = targets->size();
-    Json nodes = Json::array();
-    for (const NodeTarget& target : *targets) {
-      Json spec = target.body.value_or(body);
-      spec["acceptance"] = "accepted";
-      nodes.push_back({{"name", target.name}, {"spec", std::move(spec)}});
-    }
-    return show_changes(session, {{"nodes", std::move(nodes)}});
+    EachNode each(session, "POST", "/accept", body, accepted);
+    return plan_ ? each.plan(*targets) : each.run(*targets, "accepted");
   }
 
  private:
+  static Json accepted(const Json& body) {
+    Json spec = body;
+    spec.erase("reason");
+    spec["acceptance"] = "accepted";
+    return spec;
+  }
+
   Result<std::vector<NodeTarget>> targets_of(Session& session, const Json& body) const {
+    if (fingerprints_.empty() && !as_requested_) return named_nodes(session, names_);
     std::vector<NodeTarget> out;
-    if (fingerprints_.empty() && !as_requested_) {
-      for (const std::string& name : names_) out.push_back({name, ""});
-      return out;
-    }
-    auto nodes = fingerprints_.empty() ? named(session) : known(session);
+    auto nodes = fingerprints_.empty() ? look_up_nodes(session, names_) : known(session);
     if (!nodes) return fail(nodes.error());
     for (const Json& node : *nodes) {
       NodeTarget target{text(node, "name"), text(node, "resource_version")};
       if (as_requested_) target.body = with_wish(node, body);
       out.push_back(std::move(target));
-    }
-    return out;
-  }
-
-  Result<std::vector<Json>> named(Session& session) const {
-    std::vector<Json> out;
-    for (const std::string& name : names_) {
-      auto node = session.get("/v1/nodes/" + client::escape(name));
-      if (!node) return fail(node.error());
-      out.push_back(std::move(*node));
     }
     return out;
   }
@@ -137,7 +123,7 @@ class NodeAccept final : public Command {
       if (!list) return fail(list.error());
       all.assign(list->begin(), list->end());
     } else {
-      auto list = named(session);
+      auto list = look_up_nodes(session, names_);
       if (!list) return fail(list.error());
       all = std::move(*list);
     }

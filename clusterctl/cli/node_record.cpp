@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "cli/changes_plan.h"
 #include "cli/each_node.h"
 #include "cli/node_commands.h"
 #include "cli/session.h"
@@ -17,13 +16,6 @@ namespace {
 
 tl::unexpected<Error> usage(std::string message, std::string hint) {
   return fail(Code::kInvalid, "usage", std::move(message), std::move(hint));
-}
-
-std::vector<NodeTarget> named(const std::vector<std::string>& names,
-                              const std::string& version = "") {
-  std::vector<NodeTarget> out;
-  for (const std::string& name : names) out.push_back({name, version});
-  return out;
 }
 
 // Each with the version it was found at: one whose labels are changed meanwhile is refused.
@@ -38,12 +30,8 @@ Result<std::vector<NodeTarget>> selected(Session& session, const std::string& se
               "clusterctl node ls -l SELECTOR shows which do");
 }
 
-// What these nodes would be with it; nothing is done.
-Result<int> planned(Session& session, const std::vector<NodeTarget>& targets, const Json& spec) {
-  session.requested_nodes = targets.size();
-  Json nodes = Json::array();
-  for (const NodeTarget& target : targets) nodes.push_back({{"name", target.name}, {"spec", spec}});
-  return show_changes(session, {{"nodes", std::move(nodes)}});
+Json spec_of(const Json& body) {
+  return body.at("spec");
 }
 
 class NodeLabel final : public Command {
@@ -77,12 +65,11 @@ class NodeLabel final : public Command {
     if (labels->empty()) return usage("give labels: nothing was changed", "k=v sets, k- removes");
     if (!version_.empty() && names.size() != 1)
       return usage("--if-match is the version of one node", "name one node");
-    auto targets = selector_.empty() ? Result<std::vector<NodeTarget>>(named(names, version_))
-                                     : selected(session, selector_);
+    auto targets =
+        selector_.empty() ? named_nodes(session, names, version_) : selected(session, selector_);
     if (!targets) return fail(targets.error());
-    if (plan_) return planned(session, *targets, {{"labels", *labels}});
-    return EachNode(session, "PATCH", "", {{"spec", {{"labels", *labels}}}})
-        .run(*targets, "labelled");
+    EachNode each(session, "PATCH", "", {{"spec", {{"labels", *labels}}}}, spec_of);
+    return plan_ ? each.plan(*targets) : each.run(*targets, "labelled");
   }
 
  private:
@@ -102,10 +89,13 @@ class NodeWord final : public Command {
     o.flag("--plan", plan_, "only show what would change");
   }
   Result<int> run(Session& session) override {
-    if (plan_) return planned(session, named(names_), spec_);
+    const auto targets = named_nodes(session, names_);
+    if (!targets) return fail(targets.error());
     Json body = Json::object();
     if (!reason_.empty()) body["reason"] = reason_;
-    return EachNode(session, "POST", "/" + name, std::move(body)).run(named(names_), done_);
+    EachNode each(session, "POST", "/" + name, std::move(body),
+                  [this](const Json&) { return spec_; });
+    return plan_ ? each.plan(*targets) : each.run(*targets, done_);
   }
 
  private:
@@ -132,9 +122,10 @@ class NodeAllocate final : public Command {
     o.flag("--plan", plan_, "only show what would change");
   }
   Result<int> run(Session& session) override {
-    if (plan_) return planned(session, named(names_), {{"allocation", word_}});
-    return EachNode(session, "PATCH", "", {{"spec", {{"allocation", word_}}}})
-        .run(named(names_), "is " + word_);
+    const auto targets = named_nodes(session, names_);
+    if (!targets) return fail(targets.error());
+    EachNode each(session, "PATCH", "", {{"spec", {{"allocation", word_}}}}, spec_of);
+    return plan_ ? each.plan(*targets) : each.run(*targets, "is " + word_);
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/mask.h"
 #include "cli/text.h"
 #include "inventory/inventory.h"
 
@@ -17,20 +18,44 @@ constexpr int64_t kPageRows = 1000;  // more than the daemon gives at once for s
 Result<Json> object_of(Result<client::Response> response, const std::string& server) {
   if (!response) return fail(response.error());
   if (response->json.is_object() || response->text.empty()) return std::move(response->json);
-  return fail(Code::kInternal, "bad_answer",
-              fmt::format("{} answered something unexpected", server),
-              "is it a clusterctl daemon? clusterctl version compares both sides");
+  return fail(client::foreign_answer(server, "no JSON object"));
+}
+
+// What the lists among the answers consist of.
+const std::map<std::string, std::string, std::less<>> kLists{
+    {"/v1/nodes", "nodes"},        {"/v1/jobs", "jobs"},         {"/v1/tokens", "tokens"},
+    {"/v1/join-tokens", "tokens"}, {"/v1/plans", "plans"},       {"/v1/revisions", "revisions"},
+    {"/v1/managers", "managers"},  {"/v1/services", "services"}, {"/v1/events", "events"}};
+
+// An empty list means that there is nothing; a list that is missing, that the answer is none.
+Result<Json> checked_list(Result<Json> answer, const std::string& path, const std::string& server) {
+  const auto list = kLists.find(path);
+  if (!answer || list == kLists.end()) return answer;
+  const Json& rows = field(*answer, list->second);
+  const bool good = rows.is_array() && std::all_of(rows.begin(), rows.end(),
+                                                   [](const Json& row) { return row.is_object(); });
+  if (good) return answer;
+  return fail(client::foreign_answer(server, fmt::format("\"{}\" is no list", list->second)));
 }
 
 std::string problem_line(const Problem& p) {
-  return clean(p.message) + (p.code.empty() ? "" : " [" + clean(p.code) + "]");
+  return clean(mask_tokens(p.message)) + (p.code.empty() ? "" : " [" + clean(p.code) + "]");
 }
 
 }  // namespace
 
 Result<Json> Session::get(const std::string& path, Query query) {
   asked = true;
-  return object_of(rest.send({"GET", path, std::move(query), std::nullopt, {}}), rest.server());
+  return checked_list(
+      object_of(rest.send({"GET", path, std::move(query), std::nullopt, {}}), rest.server()), path,
+      rest.server());
+}
+
+Result<std::string> Session::needed(const Json& answer, std::string_view key) const {
+  const Json& value = field(answer, key);
+  if (value.is_string() && !value.get_ref<const std::string&>().empty())
+    return cli::text(answer, key);
+  return fail(client::foreign_answer(rest.server(), fmt::format("\"{}\" is no text", key)));
 }
 
 Result<Json> Session::call(const std::string& method, const std::string& path, Json body,
@@ -120,7 +145,7 @@ void Session::warnings(const Json& answer) {
 void print_error(Terminal& terminal, const Error& error, size_t requested_nodes, bool color) {
   const char* red = color ? "\x1b[31m" : "";
   const char* off = color ? "\x1b[0m" : "";
-  std::string out = fmt::format("{}error:{} {}\n", red, off, clean(error.message));
+  std::string out = fmt::format("{}error:{} {}\n", red, off, clean(mask_tokens(error.message)));
   // A single problem is the error itself: it is told once.
   const bool single = error.problems.size() == 1 && !error.problems[0].message.empty() &&
                       error.message.find(error.problems[0].message) != std::string::npos;

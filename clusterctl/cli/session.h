@@ -52,6 +52,8 @@ struct Session {
   Result<Json> get(const std::string& path, Query query = {});
   Result<Json> call(const std::string& method, const std::string& path, Json body,
                     std::map<std::string, std::string> headers = {});
+  // A text that an answer must have.
+  Result<std::string> needed(const Json& answer, std::string_view key) const;
   // GET of a list in pages: all of `key`, or the first `limit` of it; the rest of the answer is
   // that of the last page.
   Result<Json> get_some(const std::string& path, Query query, const std::string& key,

@@ -21,6 +21,7 @@ void explain_version(client::RestClient& rest, const std::string& version, Error
   const auto answer = rest.send({"GET", "/v1/version", {}, std::nullopt, {}});
   const std::string theirs = answer ? text(answer->json, "version") : "";
   std::string more;
+  if (error.reason == "bad_answer" && theirs.empty()) return;  // it says so already
   if (answer && theirs.empty()) {
     more = rest.server() + " is no clusterctl daemon";
   } else if (!answer) {

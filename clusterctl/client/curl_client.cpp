@@ -39,6 +39,7 @@ struct Transfer {
   std::string body;  // everything, or only an error's when `receive` is set
   const Receive* receive = nullptr;
   bool too_large = false;
+  bool foreign = false;    // a stream of another kind of content than the daemon's
   bool stopped = false;    // the receiver had enough
   bool got_bytes = false;  // anything at all came back
   std::string etag;
@@ -52,9 +53,19 @@ struct Transfer {
   }
 };
 
+// What the daemon's streams and logs are; a page of some web server is no log.
+bool is_stream(const std::string& content_type) {
+  for (const char* kind : {"text/event-stream", "text/plain", "application/x-ndjson"}) {
+    if (content_type.starts_with(kind)) return true;
+  }
+  return false;
+}
+
 size_t on_body(char* data, size_t, size_t size, void* user) {
   Transfer& t = *static_cast<Transfer*>(user);
   if (t.receive && t.success()) {
+    t.foreign = !is_stream(t.content_type);
+    if (t.foreign) return 0;
     if ((*t.receive)({data, size})) return size;
     t.stopped = true;
     return 0;
@@ -116,12 +127,7 @@ class CurlClient final : public RestClient {
     if (status < 200 || status >= 300) return fail(answer_error(response.status, t.body));
     if (t.content_type.find("json") != std::string::npos) {
       auto json = parse_json(t.body, "the daemon's answer", 128);
-      if (!json) {
-        Error error = json.error();
-        error.code = Code::kInternal;
-        error.hint = "is " + server() + " a clusterctl daemon?";
-        return fail(std::move(error));
-      }
+      if (!json) return fail(foreign_answer(server(), json.error().message));
       response.json = std::move(*json);
     }
     response.text = std::move(t.body);
@@ -194,7 +200,8 @@ class CurlClient final : public RestClient {
     curl_easy_reset(h);
     t.handle = h;
     t.body.clear();
-    t.got_bytes = t.too_large = t.stopped = false;
+    t.got_bytes = t.too_large = t.foreign = t.stopped = false;
+    t.content_type.clear();
     t.retry_after = 0;
     std::string body;
     const List headers = prepare(h, endpoint, request, t, body, t.receive != nullptr);
@@ -288,10 +295,10 @@ class CurlClient final : public RestClient {
 
   Status judge(CURLcode code, const Endpoint& endpoint, const Transfer& t) {
     if (code == CURLE_OK) return {};
-    if (t.too_large) {
-      return fail(Code::kTooLarge, "answer_too_large",
-                  fmt::format("the answer of {} is larger than {} bytes", endpoint.name, t.limit));
-    }
+    if (t.too_large)
+      return fail(foreign_answer(endpoint.name, fmt::format("more than {} bytes", t.limit)));
+    if (t.foreign)
+      return fail(foreign_answer(endpoint.name, fmt::format("\"{}\"", one_line(t.content_type))));
     if (failed_in_tls(code)) {
       const std::string_view text(error_text_.data());
       return fail(trust_.explain(endpoint.name, host_of(endpoint.url),
@@ -355,15 +362,15 @@ class CurlClient final : public RestClient {
 
   Error answer_error(int status, const std::string& body) const {
     Error error = error_from_answer(status, body);
+    // The daemon speaks to whoever writes requests; this is for who gives options.
+    if (error.reason == "no_token" || error.reason == "wrong_token") error.hint.clear();
     if (error.code == Code::kUnauthenticated && error.hint.empty()) {
       error.hint = settings_.token.empty()
                        ? "give the daemon's token file with --token-file or CLUSTERCTL_TOKEN_FILE"
                        : "is it the token file of this daemon?";
     }
-    if (status >= 300 && status < 400) {
-      error.message = fmt::format("{} answered with a redirect ({})", server(), status);
-      error.hint = "is it a clusterctl daemon?";
-    }
+    if (status >= 300 && status < 400)
+      return foreign_answer(server(), fmt::format("a redirect ({})", status));
     return error;
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxSocketPath = 107;  // of sockaddr_un
 constexpr std::string_view kForms =
-    "give unix:PATH, http://HOST:PORT, or several of them separated by commas";
+    "give unix:PATH, https://HOST:PORT, http://HOST:PORT, or several of them separated by commas";
 
 tl::unexpected<Error> bad(std::string_view text, std::string_view why) {
   return fail(Code::kInvalid, "bad_server",
@@ -74,6 +74,7 @@ Result<std::vector<Endpoint>> parse_endpoints(std::string_view text) {
   std::string blanks(text);
   std::replace(blanks.begin(), blanks.end(), ',', ' ');
   std::vector<std::string> parts = split(trim(blanks), ' ', true);
+  if (parts.empty() && !trim(text).empty()) return bad(text, "it names none");
   if (parts.empty()) parts.emplace_back(kDefaultServer);
   std::vector<Endpoint> out;
   for (const std::string& part : parts) {

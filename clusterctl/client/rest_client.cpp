@@ -60,6 +60,14 @@ std::string target(const Request& request) {
   return out;
 }
 
+Error foreign_answer(std::string_view server, std::string_view why) {
+  return {Code::kInternal,
+          "bad_answer",
+          fmt::format("the answer of {} is not what clusterctl serve says: {}", server, why),
+          "is it a clusterctl daemon?",
+          {}};
+}
+
 Error error_from_answer(int status, std::string_view body) {
   Error error;
   error.code = code_from_http(status);

@@ -59,6 +59,8 @@ std::string escape(std::string_view text);
 // Path and query as they stand in the request line.
 std::string target(const Request& request);
 
+// Of an answer that no daemon gives; `why` says what it is instead.
+Error foreign_answer(std::string_view server, std::string_view why);
 // The Error in an answer that is not 2xx: problem+json as far as it can be read, else one made of
 // the status.
 Error error_from_answer(int status, std::string_view body);

@@ -59,6 +59,7 @@ State apply(const State& state, const Change& change) {
       next.join_tokens.erase(id);
     }
   }
+  apply(change.departed, next.departed);
   for (const uint64_t number : change.forgotten_revisions) next.revisions.erase(number);
   if (change.revision)
     next.revisions[change.revision->number] = std::make_shared<Revision>(*change.revision);

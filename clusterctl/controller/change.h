@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "access/api_token.h"
+#include "controller/departed.h"
 #include "controller/event_log.h"
 #include "controller/history.h"
 #include "controller/join_token.h"
@@ -33,6 +34,7 @@ struct Change {
   std::map<std::string, std::optional<StoredPlan>> plans;              // nullopt: remove
   std::map<std::string, std::optional<access::ApiToken>> tokens = {};  // by id; nullopt: remove
   std::map<std::string, std::optional<JoinToken>> join_tokens = {};    // by id; nullopt: remove
+  DepartedChanges departed = {};                                       // by id of the removed node
   KeyChanges keys = {};                                                // Idempotency-Keys
   std::vector<Event> events;                                           // numbered by the writer
   std::optional<std::optional<Time>> isolated_since;  // since when most nodes are out of sight
@@ -55,6 +57,7 @@ struct State {
   std::map<std::string, std::shared_ptr<const StoredPlan>> plans;  // by id: oldest first
   std::map<uint64_t, std::shared_ptr<const Revision>> revisions;   // of what is wanted
   std::map<std::string, JoinToken> join_tokens;                    // by id
+  DepartedMachines departed;                                       // by id of the removed node
 };
 
 // How a secret's value is known to the fleet (fleet::Snapshot::secret_digests).

@@ -273,6 +273,9 @@ void Controller::remove_record(const State& now, const fleet::Node& node, const 
   change.removed_nodes.insert(node.id);
   const auto tombstone = fleet::tombstone_of(node, deps_.clock.now());
   if (tombstone) change.tombstones[node.id] = tombstone;
+  if (node.status.requested && !node.status.requested->leave_digest.empty())
+    remember_departed(now.departed, node.id,
+                      {node.status.requested->leave_digest, deps_.clock.now()}, change.departed);
   auto gone = secret_references(node.spec.vars);
   std::erase_if(gone, [&](const std::string& name) { return change.secrets.count(name) != 0; });
   forget_secrets(now, gone, node.id, change);

@@ -29,6 +29,15 @@ Status check_words(const fleet::Announcement& machine, const catalog::Catalog& c
   return {};
 }
 
+// Of the secret by which the machine of that node may leave, also when its record is gone; "" when
+// there was none.
+std::string leave_digest(const State& now, const std::string& id) {
+  if (const auto node = now.fleet->nodes.find(id); node != now.fleet->nodes.end())
+    return node->second.status.requested ? node->second.status.requested->leave_digest : "";
+  const auto departed = now.departed.find(id);
+  return departed == now.departed.end() ? "" : departed->second.leave_digest;
+}
+
 }  // namespace
 
 Result<Joined> Controller::join_machine(const Json& body) {
@@ -90,13 +99,14 @@ Result<bool> Controller::leave_machine(const Json& body) {
   MutexLock lock(mutex_);
   const auto now = state();
   const auto it = now->fleet->nodes.find(*id);
+  // One answer to all who have not the secret: whether there is such a node is not theirs to know.
+  if (!access::same_digest(leave_digest(*now, *id), access::digest(*secret))) {
+    return fail(Code::kForbidden, "wrong_secret", "this is not the machine that joined as the node",
+                "it may have joined again since: run it there; if the controller knows it no more: "
+                "clusterctl cluster leave --local");
+  }
   if (it == now->fleet->nodes.end()) return true;
   const fleet::Node& before = it->second;
-  if (!before.status.requested ||
-      !access::same_digest(before.status.requested->leave_digest, access::digest(*secret))) {
-    return fail(Code::kForbidden, "wrong_secret", "this is not the machine that joined as the node",
-                "it may have joined again since: run it there");
-  }
   Change change;
   change.by = "node:" + before.name;
   change.reason = "it asks to leave";

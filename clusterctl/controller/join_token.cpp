@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "access/join_token.h"
+#include "base/mask.h"
 #include "base/strings.h"
 #include "base/time.h"
 #include "controller/controller.h"
@@ -162,9 +163,10 @@ Result<JoinToken> Controller::revoke_join_token(std::string_view id, const By& b
   const auto now = state();
   const auto it = now->join_tokens.find(std::string(id));
   if (it == now->join_tokens.end())
-    return fail(Code::kNotFound, "no_such_token",
-                fmt::format("there is no join token \"{}\"", truncate_utf8(one_line(id), 40)),
-                "clusterctl cluster token ls lists them");
+    return fail(
+        Code::kNotFound, "no_such_token",
+        fmt::format("there is no join token \"{}\"", truncate_utf8(one_line(mask_tokens(id)), 40)),
+        "clusterctl cluster token ls --join lists them");
   JoinToken token = it->second;
   if (state_word(token, deps_.clock.now()) != "active") return token;
   token.revoked = deps_.clock.now();

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/digest.h"
+#include "base/mask.h"
 #include "base/time.h"
 #include "controller/controller.h"
 #include "fleet/patterns.h"
@@ -84,8 +85,8 @@ Status Controller::revoke_token(std::string_view ref, const std::string& by) {
   });
   if (found == now->tokens.end()) {
     return fail(Code::kNotFound, "no_such_token",
-                fmt::format("there is no token {}", fleet::shown(ref)),
-                "clusterctl cluster token ls");
+                fmt::format("there is no token {}", fleet::shown(mask_tokens(ref))),
+                "clusterctl cluster token ls lists them");
   }
   Change change;
   change.tokens[found->first] = std::nullopt;

@@ -170,6 +170,8 @@ Status Writer::load_records(State& state, std::vector<Event>& events) {
       auto token = join_token_from(*value);
       if (!token) return fail(token.error());
       state.join_tokens[token->id] = std::move(*token);
+    } else if (key.starts_with(kDepartedPrefix)) {
+      state.departed[key.substr(kDepartedPrefix.size())] = departed_from(*value);
     } else if (key == "globals") {
       fleet->globals = value->value("vars", Json::object());
       state.globals_revision = record.revision;
@@ -271,6 +273,14 @@ std::vector<store::Operation> Writer::operations(Change& change) {
     const std::string key = std::string(kJoinTokenPrefix) + id;
     if (token) {
       put(key, to_record(*token));
+    } else {
+      remove(key);
+    }
+  }
+  for (const auto& [id, departed] : change.departed) {
+    const std::string key = std::string(kDepartedPrefix) + id;
+    if (departed) {
+      put(key, to_record(*departed));
     } else {
       remove(key);
     }

@@ -507,3 +507,24 @@ def test_old_spellings_that_work(allocated):
 def test_old_spellings_that_name_the_new_one(stopped, spelling, instead):
     told = stopped.cli(*spelling)
     assert told.returncode == 64 and instead in told.stderr and told.stdout == "" and len(told.stderr.strip().splitlines()) == 2, told.stderr
+
+
+def test_a_node_of_the_address_is_the_only_one(stopped):
+    stopped.config["compat"] = {"enabled": True}
+    daemon = stopped.start()
+    for name in ("m1", "h2"):
+        daemon.add(name)
+    daemon.send("PATCH", "/v1/globals", {"vars": {"service_vip": "192.0.2.200"}}).ok()
+    daemon.send("POST", "/commission/node/m1", {"nodes": ["h2"], "host_group": "service-master"}).ok()
+    assert [n["name"] for n in daemon.get("/v1/jobs").ok()["jobs"][0]["nodes"]] == ["m1"]
+
+
+def test_an_expired_token_says_so(stopped):
+    stopped.config["compat"] = {"enabled": True}
+    daemon = stopped.start()
+    made = daemon.send("POST", "/v1/tokens", {"name": "old", "expires": "1s"}).ok(201)
+    bearer = {"Authorization": "Bearer " + made["token"]}
+    answer = wait_for(lambda: (lambda a: a if a.status == 401 else None)(daemon.get("/info/nodes", headers=bearer, via="tcp")), "the token to expire")
+    assert "has expired" in answer.body
+    stranger = {"Authorization": "Bearer " + made["token"][:-4] + "0000"}
+    assert "expired" not in daemon.get("/info/nodes", headers=stranger, via="tcp").body

@@ -140,3 +140,18 @@ def test_files_where_files_are_meant(shell, known):
     script = "source <(clusterctl completion bash); COMP_LINE='clusterctl plan -f fle' COMP_POINT=22; _clusterctl; echo \"${COMPREPLY[@]}\""
     assert shell("bash", script, "--norc") == ["fleet.yml"]
     assert shell("fish", "clusterctl completion fish | source; complete -C 'clusterctl plan -f fle'", "--no-config") == ["fleet.yml"]
+
+
+def test_only_what_a_command_can_use_is_offered(cluster):
+    cluster.add("late", acceptance="pending")
+
+    def offered(*words):
+        return {line.split("\t")[0] for line in cluster.cli("__complete", *words, "").stdout.splitlines()}
+
+    assert offered("node", "accept") == {"late"}
+    assert "late" not in offered("node", "decommission") and "w1" in offered("node", "decommission")
+    assert offered("node", "rm") == {"late"}
+    cluster.send("POST", "/v1/tokens", {"name": "ci"}).ok(201)
+    joined = cluster.send("POST", "/v1/join-tokens", {}).ok(201)["id"]
+    assert offered("cluster", "token", "revoke") == {"ci"}
+    assert offered("cluster", "token", "revoke", "--join") == {joined}

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import re
 
 import pytest
 
@@ -110,3 +111,25 @@ def test_every_post_that_makes_something_takes_a_key(daemon):
             makes = any("Location" in (r if "$ref" not in r else document["components"]["responses"][r["$ref"].split("/")[-1]]).get("headers", {}) for r in operation["responses"].values())
             takes = {"$ref": "#/components/parameters/idempotencyKey"} in operation.get("parameters", [])
             assert takes == makes or (takes and path == "/v1/plans/{id}/apply"), (method, path)
+
+
+def test_every_other_post_refuses_a_key(stopped):
+    """None is silently ignored: what a route does not promise, it says."""
+    stopped.config["compat"] = {"enabled": True}
+    daemon = stopped.start()
+    takes = 0
+    for path, item in daemon.get("/openapi.json").json["paths"].items():
+        if "post" not in item:
+            continue
+        answer = daemon.send("POST", re.sub(r"\{\w+\}", "n1", path), {}, key("a b"))
+        if {"$ref": "#/components/parameters/idempotencyKey"} in item["post"].get("parameters", []):
+            takes += 1
+            assert answer.json["code"] != "idempotency_unsupported", path
+        else:
+            answer.problem(400, "idempotency_unsupported")
+    assert takes == 6
+    for kind in ("commission", "decommission", "update"):
+        for where in ("nodes", "node/n1"):
+            answer = daemon.send("POST", "/%s/%s" % (kind, where), {"nodes": ["n1"]}, key("k"))
+            assert answer.status == 400 and "Idempotency-Key" in answer.body and answer.body.count("\n") == 1
+    assert daemon.get("/v1/tokens").ok()["tokens"] == daemon.get("/v1/join-tokens").ok()["tokens"] == daemon.get("/v1/jobs").ok()["jobs"] == []

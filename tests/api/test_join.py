@@ -875,3 +875,18 @@ def test_the_whole_session_on_the_double(stopped, machine):
         assert done.returncode == 0, (command, done.stderr)
     assert on(machine, stopped, "cluster", "leave").returncode == 0
     assert stopped.get("/v1/nodes").ok()["nodes"] == []
+
+
+def test_leaving_tells_a_stranger_nothing(manual):
+    told = join(manual, announcement(new_token(manual)["token"], 1)).ok()
+    manual.add("hand")
+    nonsense = [{}, {"node": None}, {"node": "hand"}, {"node": told["node"]}, {"node": told["id"][:6], "secret": told["leave_secret"]},
+                {"node": "nobody", "secret": told["leave_secret"]}, {"node": told["id"], "secret": "a" * 26}]
+    answers = {manual.send("POST", "/v1/join/leave", body, via="tcp").body for body in nonsense}
+    assert len(answers) == 1 and '"wrong_secret"' in answers.pop()
+    genuine = {"node": told["id"], "secret": told["leave_secret"]}
+    for _ in range(2):
+        assert manual.send("POST", "/v1/join/leave", genuine, via="tcp").ok() == {"left": True}
+    manual.restart()
+    assert manual.send("POST", "/v1/join/leave", genuine, via="tcp").ok() == {"left": True}
+    manual.send("POST", "/v1/join/leave", {**genuine, "secret": "a" * 26}, via="tcp").problem(403, "wrong_secret")

@@ -132,10 +132,10 @@ TROUBLE = [  # behaviour, exit code, what the one line says
     (close_at_once, 69, "closed the connection"),
     (close_in_the_body, 69, "closed the connection in the middle of its answer"),
     (no_http, 69, "no HTTP"),
-    (web_page, 70, "something unexpected"),
+    (web_page, 70, "is not what clusterctl serve says"),
     (web_page_not_found, 65, "not found"),
     (broken_json, 70, "not valid JSON"),
-    (a_list, 70, "something unexpected"),
+    (a_list, 70, "is not what clusterctl serve says"),
     (gateway, 69, "not ready"),
 ]
 
@@ -337,3 +337,55 @@ def test_a_bad_request_timeout_is_refused(stopped):
                        ([], {"CLUSTERCTL_REQUEST_TIMEOUT": "soon"})):
         done = stopped.cli(*flags, "node", "ls", env=env)
         assert done.returncode == 64 and len(done.stderr.splitlines()) <= 2, done
+
+
+@pytest.mark.parametrize("arguments", [["--server", ""], ["--server", ","], ["--server", " , "], ["--context", ""], ["--token-file", ""]])
+def test_an_empty_option_leads_to_no_other_daemon(daemon, arguments):
+    daemon.add("n1")
+    done = daemon.cli(*arguments, "node", "ls")
+    assert done.returncode == 64 and "is empty" in done.stderr and done.stdout == "", done
+
+
+def test_an_empty_variable_is_as_if_unset(daemon):
+    assert daemon.cli("--server", "unix:%s" % daemon.socket, "node", "ls", env={"CLUSTERCTL_SERVER": "", "CLUSTERCTL_TOKEN_FILE": ""}).returncode == 0
+    assert daemon.cli("node", "ls", env={"CLUSTERCTL_SERVER": ","}).returncode == 64
+
+
+JUNK = [b"Content-Type: text/html\r\nContent-Length: 13\r\n\r\n<html></html>", b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n[]",
+        b'Content-Type: application/json\r\nContent-Length: 78\r\n\r\n{"nodes":null,"jobs":null,"tokens":null,"events":null,"managers":null,"x":null}', b"Content-Type: application/json\r\nContent-Length: 3\r\n\r\n{]}",
+        b"Content-Type: application/json\r\nContent-Length: 78000000\r\n\r\n", b"redirect"]
+
+
+@pytest.mark.parametrize("number", range(len(JUNK)))
+@pytest.mark.parametrize("command", [["node", "ls"], ["job", "ls"], ["job", "logs", "last"], ["cluster", "token", "ls"], ["cluster", "token", "ls", "--join"], ["cluster", "token", "create", "--join"]])
+def test_what_no_daemon_says_is_not_believed(daemon, number, command):
+    listener = socket.create_server(("127.0.0.1", 0))
+    ended = threading.Event()
+
+    def serve():
+        while not ended.is_set():
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            with client:
+                client.recv(65536)
+                junk = JUNK[number]
+                head = b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n" if junk == b"redirect" else b"HTTP/1.1 200 OK\r\n"
+                try:
+                    client.sendall(head + b"Connection: close\r\n" + (b"\r\n" if junk == b"redirect" else junk))
+                    if b"78000000" in junk:
+                        for _ in range(78):
+                            client.sendall(b" " * 1000000)
+                except OSError:
+                    pass
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        done = daemon.cli("--server", "http://127.0.0.1:%d" % listener.getsockname()[1], *command)
+    finally:
+        ended.set()
+        listener.close()
+    assert done.returncode == 70 and done.stdout == "", done
+    assert "is not what clusterctl serve says" in done.stderr and done.stderr.count("a clusterctl daemon?") == 1 and len(done.stderr.splitlines()) == 2, done.stderr

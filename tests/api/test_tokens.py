@@ -178,3 +178,31 @@ def test_a_damaged_record_keeps_the_daemon_from_starting(daemon):
         db.execute("update %s set value = replace(value, '\"read_only\":true', '\"read_only\":5') where key like 'tokens/%%'" % table)
     _, told = daemon.fails_to_start()
     assert "token" in told and "damaged" in told
+
+
+def test_a_named_token_makes_and_revokes_no_join_tokens(daemon):
+    ci = bearer(create(daemon, name="ci")["token"])
+    made = daemon.send("POST", "/v1/join-tokens", {}).ok(201)
+    daemon.send("POST", "/v1/join-tokens", {"uses": 10000}, ci, via="tcp").problem(403, "not_by_token")
+    daemon.ask("DELETE", "/v1/join-tokens/" + made["id"], headers=ci, via="tcp").problem(403, "not_by_token")
+    assert [t["state"] for t in daemon.get("/v1/join-tokens", headers=ci, via="tcp").ok()["tokens"]] == ["active"]
+    daemon.send("POST", "/v1/join-tokens", {}, bearer(daemon.token()), via="tcp").ok(201)
+
+
+@pytest.mark.parametrize("path, option", [("/v1/tokens", []), ("/v1/join-tokens", ["--join"])])
+def test_a_token_is_revoked_by_its_text_which_goes_nowhere(daemon, path, option):
+    token = daemon.send("POST", path, {} if option else {"name": "ci"}).ok(201)["token"]
+    secret = token.rsplit("-", 1)[1]
+    revoke = ("cluster", "token", "revoke")
+    other = [] if option else ["--join"]
+    for text, options in ((token, other), (token[:-1], option)):
+        done = daemon.cli(*revoke, text, *options)
+        assert done.returncode == 64 and secret[:-1] not in done.stderr, done
+    done = daemon.cli(*revoke, token, *option)
+    assert done.returncode == 0 and secret not in done.stdout + done.stderr, done
+    assert [t.get("state") for t in daemon.get(path).ok()["tokens"]] == (["revoked"] if option else [])
+    answer = daemon.ask("DELETE", "%s/%s" % (path, token))
+    assert secret not in answer.problem(404, "no_such_token")["detail"]
+    daemon.ask("DELETE", "%s/%s" % (path, token.replace("-", "%2D").replace("C", "%43"))).problem(404)
+    daemon.ask("DELETE", "/v1/tokens/" + daemon.token()).problem(404)
+    assert secret not in daemon.log() and daemon.token() not in daemon.log() and "DELETE " + path in daemon.log()

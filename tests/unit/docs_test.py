@@ -103,3 +103,13 @@ def test_documents_name_files_that_exist():
             if not (TOP / path).exists():
                 missing.append((file.name, path))
     assert not missing
+
+
+def test_the_kinds_of_events_are_those_of_the_sources():
+    kinds = set()
+    for room in ("controller", "job", "fleet"):
+        for path in sorted((TOP / "clusterctl" / room).rglob("*.cpp")):
+            kinds |= set(re.findall(r'"((?:node|job|token|monitor|cluster|globals|daemon)\.[a-z_]+)"', path.read_text()))
+    described = json.loads((TOP / "clusterctl/api/openapi.json").read_text())["components"]["schemas"]["Event"]["properties"]["type"]["enum"]
+    told = (TOP / "docs/rest.md").read_text().split("**Event**: ")
+    assert len(told) == 2 and set(re.search(r"types `([^`]*)`", told[1])[1].split()) == set(described) == kinds

@@ -54,7 +54,9 @@ void take_password(Request& request) {
 }
 
 std::string text_of(const Json& problem, int status) {
-  if (status == 401)
+  // That it has expired is told to who has it, and to nobody else.
+  const bool expired = get_string(problem, "code").value_or("") == "token_expired";
+  if (status == 401 && !expired)
     return "this needs the daemon's token: write it into the address, http://token:TOKEN@HOST:PORT";
   std::string out = get_string(problem, "detail").value_or("");
   const auto more = problem.find("problems");

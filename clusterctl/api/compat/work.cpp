@@ -136,8 +136,9 @@ Result<Response> work(Controller& c, OneAtATime& one, const std::string& kind,
                       const Request& request) {
   auto body = read_body(request);
   if (!body) return fail(body.error());
+  // A node of the address is the only one; what the body names means nothing then.
   if (const auto it = request.params.find("name"); it != request.params.end())
-    body->nodes.push_back(it->second);
+    body->nodes = {it->second};
   MutexLock lock(one.mutex);
   if (auto ok = check_no_active_job(c); !ok) return fail(ok.error());
   const auto wanted = job_request(c, kind, std::move(*body));

@@ -152,9 +152,19 @@ TEST_F(CliTest, NodeRmAndLabel) {
   rest.on("DELETE /v1/nodes/n1", nullptr, 204);
   rest.on_problem("DELETE /v1/nodes/n2", 409, "commissioned", "n2 is commissioned",
                   "decommission it");
+  for (const char* name : {"n1", "n2"}) rest.on(std::string("GET /v1/nodes/") + name, node(name));
+  rest.on("POST /v1/plans", {{"nothing", false}});
+  // It was commissioned after the plan was made: what is done is told.
   EXPECT_EQ(run({"node", "rm", "n2", "n1"}), 65);
   EXPECT_EQ(out(), "node n1 removed\n");
-  EXPECT_EQ(err(), "error: n2 is commissioned\nhint: decommission it\n");
+  EXPECT_EQ(err(), "error: n2 is commissioned; 1 of these are done: n1\nhint: decommission it\n");
+  rest.on_problem("GET /v1/nodes/n8", 404, "no_such_node", "there is no node n8");
+  rest.on_problem("GET /v1/nodes/n9", 404, "no_such_node", "there is no node n9");
+  rest.requests.clear();
+  EXPECT_EQ(run({"node", "rm", "n1", "n8", "n9"}), 65);
+  for (const auto& request : rest.requests) EXPECT_EQ(request.method, "GET");
+  EXPECT_NE(err().find("n8"), std::string::npos);
+  EXPECT_NE(err().find("n9"), std::string::npos);
   rest.on("PATCH /v1/nodes/n1", node("n1"));
   EXPECT_EQ(run({"node", "label", "n1", "rack=r3", "old-"}), 0);
   EXPECT_EQ(rest.body("PATCH", "/v1/nodes/n1"),
@@ -254,10 +264,13 @@ TEST_F(CliTest, CheckAndVerifyWithoutNamesLeaveTheChoiceToTheDaemon) {
 }
 
 TEST_F(CliTest, LabelsOfSeveralNodes) {
+  rest.on("POST /v1/plans", {{"nothing", false}});
   Json n1 = node("n1"), n2 = node("n2");
   n1["resource_version"] = 4;
   n2["resource_version"] = 7;
   rest.on("GET /v1/nodes?selector=rack%3Dr3", fleet({n1, n2}));
+  rest.on("GET /v1/nodes/n1", n1);
+  rest.on("GET /v1/nodes/n2", n2);
   rest.on("PATCH /v1/nodes/n1", n1);
   rest.on("PATCH /v1/nodes/n2", n2);
   EXPECT_EQ(run({"node", "label", "-l", "rack=r3", "zone=east", "old-"}), 0);
@@ -278,6 +291,7 @@ TEST_F(CliTest, LabelsOfSeveralNodes) {
 }
 
 TEST_F(CliTest, AcceptanceAllocationAndHistory) {
+  rest.on("GET /v1/nodes/n1", node("n1"));
   rest.on("POST /v1/nodes/n1/accept", node("n1"));
   EXPECT_EQ(run({"node", "accept", "n1", "-g", "service-worker", "--label", "rack=r3", "--reason",
                  "new blade"}),

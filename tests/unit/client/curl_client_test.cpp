@@ -125,9 +125,9 @@ TEST(CurlClient, BrokenAnswers) {
   EXPECT_EQ(ask("garbage\r\n\r\n").error().code, Code::kUnavailable);
   EXPECT_EQ(ask("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort").error().reason,
             "connection_lost");
-  EXPECT_EQ(ask(http(200, "{not json")).error().reason, "bad_json");
-  EXPECT_EQ(ask(http(200, std::string(200000, '['))).error().reason, "bad_json");
-  EXPECT_EQ(ask(http(200, std::string((1 << 20) + 1, ' '))).error().reason, "answer_too_large");
+  EXPECT_EQ(ask(http(200, "{not json")).error().reason, "bad_answer");
+  EXPECT_EQ(ask(http(200, std::string(200000, '['))).error().reason, "bad_answer");
+  EXPECT_EQ(ask(http(200, std::string((1 << 20) + 1, ' '))).error().reason, "bad_answer");
   EXPECT_EQ(ask(http(500, "<html>")).error().code, Code::kInternal);
   EXPECT_THAT(ask(http(302, "", "text/html", "Location: http://evil.example/\r\n")).error().message,
               HasSubstr("redirect"));

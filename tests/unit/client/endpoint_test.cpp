@@ -31,6 +31,7 @@ TEST(Endpoint, RefusesWhatIsNone) {
 
 TEST(Endpoint, SeveralAndDefault) {
   EXPECT_EQ(parse_endpoints("")->at(0).name, kDefaultServer);
+  EXPECT_FALSE(parse_endpoints(" , "));
   const auto two = parse_endpoints("unix:/a, http://h:1");
   ASSERT_EQ(two->size(), 2u);
   EXPECT_EQ(two->at(1).name, "http://h:1");
