@@ -236,7 +236,7 @@ def test_a_dead_manager_is_replaced(lab, c):
     assert "succeeded" in out.stdout
     both_say(lab, "node1", ["node1", "node3", "node5"])
     assert "node2" not in swarm(lab, "node1"), "forgotten by the swarm"
-    assert c.lifecycle("node2") == "Decommissioned" and c.conditions("node2") == {"NotCleaned"}
+    assert c.lifecycle("node2") == "Decommissioned" and c.conditions("node2") == {"NotCleaned", "Replaced"}
     calls = [s["nodes"] for s in c.job()["stages"]]
     assert not any("node2" in nodes for nodes in calls), "nobody went there"
 
@@ -247,7 +247,7 @@ def test_a_removed_node_that_comes_back_is_known_and_cleaned_first(lab, c):
     lab.run("start", "node2")
     assert managers(lab, "node1") == ["node1", "node3", "node5"]
     c.cli("node", "add", "again", "--addr", lab.address("node2"), "--ssh-user", lab.settings["LAB_SSH_USER"])
-    assert c.conditions("again") == {"NotCleaned"}
+    assert c.conditions("again") == {"NotCleaned", "Replaced"}
     job = c.do("commission", ["again"], host_group="service-worker")
     assert [s["name"] for s in job["stages"]][0] == "cleanup"
     both_say(lab, "node1", ["node1", "node3", "node5"])
