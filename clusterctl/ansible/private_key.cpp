@@ -3,31 +3,15 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <cstdint>
+#include <algorithm>
+#include <cctype>
 
+#include "base/base64.h"
 #include "base/process.h"
 #include "base/strings.h"
 
 namespace clusterctl::ansible {
 namespace {
-
-std::string base64_decode(std::string_view text) {
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const size_t value = kAlphabet.find(c);
-    if (value == std::string_view::npos) continue;
-    bits = bits << 6 | static_cast<uint32_t>(value);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    out += static_cast<char>(bits >> count & 0xff);
-  }
-  return out;
-}
 
 // OpenSSH's own format names the cipher in the beginning of the body; the older ones say it in
 // plain text.
@@ -37,8 +21,12 @@ bool has_passphrase(std::string_view text) {
   const size_t begin = text.find(kBegin);
   if (begin == std::string_view::npos) return false;
   constexpr std::string_view kNoCipher{"openssh-key-v1\0\0\0\0\x04none", 23};
-  return base64_decode(text.substr(begin + kBegin.size(), 200))
-             .compare(0, kNoCipher.size(), kNoCipher) != 0;
+  // Its lines as one, up to the line that ends it.
+  std::string body(text.substr(begin + kBegin.size(), 200));
+  body.resize(std::min(body.find('-'), body.size()));
+  std::erase_if(body, [](unsigned char c) { return std::isspace(c) != 0; });
+  const auto bytes = base64_decode(body);
+  return !bytes || !bytes->starts_with(kNoCipher);
 }
 
 tl::unexpected<Error> bad(const fs::path& path, std::string_view what, std::string hint) {

@@ -244,7 +244,7 @@ class Parser {
   static std::string path_of(const CLI::App* app) {
     std::string out = app->get_name();
     for (const CLI::App* a = app->get_parent(); a; a = a->get_parent())
-      out = a->get_name() + " " + out;
+      out.insert(0, a->get_name() + " ");
     return out;
   }
 

@@ -31,7 +31,7 @@ class SystemTerminal final : public Terminal {
   void err(std::string_view text) override { (void)write_all(STDERR_FILENO, text); }
 
   bool can_redraw() const override {
-    const char* term = std::getenv("TERM");
+    const char* term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): nobody sets any
     return isatty(STDOUT_FILENO) != 0 && term && std::string_view(term) != "dumb";
   }
   bool can_ask() const override { return isatty(STDIN_FILENO) != 0 && isatty(STDERR_FILENO) != 0; }
@@ -80,7 +80,7 @@ class SystemTerminal final : public Terminal {
 
   // COLUMNS in the environment was put there on purpose: shells keep theirs to themselves.
   static int asked_columns() {
-    const char* text = std::getenv("COLUMNS");
+    const char* text = std::getenv("COLUMNS");  // NOLINT(concurrency-mt-unsafe): the same
     const long columns = text ? std::strtol(text, nullptr, 10) : 0;
     return columns > 0 && columns <= 10000 ? static_cast<int>(columns) : 0;
   }

@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/ssh_key.h"
 #include "base/strings.h"
 
 namespace clusterctl::fleet {
@@ -351,21 +352,8 @@ Status check_ssh_extra_args(const std::vector<std::string>& args) {
 
 Result<std::string> check_host_key(std::string_view key) {
   if (key.empty()) return std::string();
-  static constexpr std::array<std::string_view, 7> kTypes{"ssh-ed25519",
-                                                          "ssh-rsa",
-                                                          "ecdsa-sha2-nistp256",
-                                                          "ecdsa-sha2-nistp384",
-                                                          "ecdsa-sha2-nistp521",
-                                                          "sk-ssh-ed25519@openssh.com",
-                                                          "sk-ecdsa-sha2-nistp256@openssh.com"};
   if (key.size() <= 8192 && !has_control(key)) {
-    const auto parts = split(key, ' ', true);
-    const bool fine =
-        parts.size() >= 2 && std::find(kTypes.begin(), kTypes.end(), parts[0]) != kTypes.end() &&
-        parts[1].size() >= 16 && std::all_of(parts[1].begin(), parts[1].end(), [](char c) {
-          return is_alnum(c) || c == '+' || c == '/' || c == '=';
-        });
-    if (fine) return parts[0] + " " + parts[1];
+    if (auto plain = plain_ssh_key(key)) return *plain;
   }
   return bad("bad_host_key", fmt::format("ssh.host_key {} is not a public host key", shown(key)),
              "one line as in /etc/ssh/ssh_host_ed25519_key.pub: \"ssh-ed25519 AAAA…\"");

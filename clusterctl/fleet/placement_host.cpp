@@ -45,8 +45,9 @@ void check_first_manager(const Placement& p, Findings& out) {
                  fmt::format("set {} itself, beside env", kVariable));
     }
     const auto value = c.vars.find(kVariable);
-    if (value == c.vars.end() || value->is_null() || *value == "") continue;
+    if (value == c.vars.end() || value->is_null()) continue;
     const std::string name = plain_text(*value);
+    if (name.empty()) continue;
     const Node* node = p.snapshot->by_name(name);
     if (!node) {
       std::string hint = "`clusterctl node ls` shows the names";

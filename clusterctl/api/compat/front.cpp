@@ -2,6 +2,7 @@
 #include <array>
 
 #include "api/compat/compat.h"
+#include "base/base64.h"
 #include "base/strings.h"
 
 namespace clusterctl::api::compat {
@@ -17,26 +18,6 @@ bool is_here(const Peer& peer) {
          peer.address.starts_with("[::1]:") || peer.address.starts_with("[::ffff:127.");
 }
 
-// "" for what is no base64.
-std::string decode_base64(std::string_view text) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
-  std::string out;
-  unsigned bits = 0;
-  int held = 0;
-  for (const char c : text) {
-    const size_t digit = kDigits.find(c);
-    if (digit == std::string_view::npos) return "";
-    bits = (bits << 6 | static_cast<unsigned>(digit)) & 0xffff;
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    out += static_cast<char>(bits >> held & 0xff);
-  }
-  return out;
-}
-
 // The password of Basic authentication becomes the bearer token; what is no such header stays.
 void take_password(Request& request) {
   constexpr std::string_view kScheme = "basic ";
@@ -44,7 +25,7 @@ void take_password(Request& request) {
   for (const auto& [name, value] : request.headers.fields()) {
     std::string given = value;
     if (lower(name) == "authorization" && lower(given.substr(0, kScheme.size())) == kScheme) {
-      const std::string pair = decode_base64(trim(given.substr(kScheme.size())));
+      const std::string pair = base64_decode(trim(given.substr(kScheme.size()))).value_or("");
       const size_t colon = pair.find(':');
       if (colon != std::string::npos) given = "Bearer " + pair.substr(colon + 1);
     }
