@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from harness import Daemon  # noqa: E402
+from joining import make_machine  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -55,6 +56,21 @@ def workers(cluster):
         cluster.add(name, "service-worker")
     cluster.commission("w2", "w3", "w4")
     return cluster
+
+
+@pytest.fixture
+def manual(daemon):
+    """Machines that join wait."""
+    daemon.send("PATCH", "/v1/cluster", {"accept_policy": "manual"}).ok()
+    return daemon
+
+
+@pytest.fixture
+def machine():
+    """A folder that stands for "/" of a new machine."""
+    root = make_machine()
+    yield root
+    shutil.rmtree(root)
 
 
 def pytest_make_parametrize_id(config, val, argname):

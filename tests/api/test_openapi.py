@@ -4,7 +4,7 @@ import pytest
 
 from contract import Contract, watched
 from harness import wait_for
-from test_join import announcement, new_token
+from joining import announcement, new_token
 from test_notifications import Receiver
 
 JSON = {"Content-Type": "application/json"}
