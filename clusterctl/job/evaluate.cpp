@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/strings.h"
 #include "fleet/words.h"
 #include "job/causes.h"
@@ -149,7 +151,9 @@ class Evaluation {
   }
 
   void require_health(const std::string& id, const std::string& name, const NodeChange& change) {
+    const auto& only = stage_.def.vars.only_services;
     for (const std::string& service : services_of(id)) {
+      if (!only.empty() && std::find(only.begin(), only.end(), service) == only.end()) continue;
       const auto seen = change.services.find(service);
       if (seen == change.services.end()) {
         const Json* fact = result_.fact(name, std::string(kServicePrefix) + service);

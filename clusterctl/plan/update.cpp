@@ -1,8 +1,8 @@
 // update: converge without tearing down. check → observe → batches; a batch is
 // [drain] → site → verify → [restore]. Managers are batches of one, each after an observation of
 // its own; then workers, never more than the budget at once. What is between the batches (the gate)
-// is job/rolling.h. Narrowed to some services, only these are checked and converged; all that the
-// node carries is verified.
+// is job/rolling.h. Narrowed to some services, only these are checked, converged and verified
+// (all of a node that is not in order is verified).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,6 +74,14 @@ class Update {
 
 bool can_be_updated(const Node& node) {
   return next(node, fleet::Event::kMaintain) && node.status.applied;
+}
+
+bool in_order(const Node* node) {
+  const auto& conditions = node->status.conditions;
+  return node->status.lifecycle == fleet::Lifecycle::kAllocated &&
+         std::all_of(conditions.begin(), conditions.end(), [](const fleet::Condition& c) {
+           return c.type == fleet::condition::kDrifted;
+         });
 }
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
@@ -316,7 +324,11 @@ Stage Update::stage(const std::string& name, const NodeList& nodes) const {
   if (name != "observe") {
     for (const Node* node : nodes) out.services[node->id] = services_after(*node);
   }
-  if (name == "site" || name == "check") out.vars.only_services = request_.services;
+  // The others of a node in good order are what they were verified to be, which need not be what is
+  // wanted now. Where something failed or was away, all of it has to be seen well.
+  const bool all =
+      name == "observe" || (name == "verify" && !std::all_of(nodes.begin(), nodes.end(), in_order));
+  if (!all) out.vars.only_services = request_.services;
   // What every node needs for anything at all is looked at whatever is meant.
   if (name == "check" && !request_.services.empty() && !is_meant("base"))
     out.vars.only_services.insert(out.vars.only_services.begin(), "base");

@@ -8,10 +8,10 @@ from test_drift import reasons
 
 
 
-def services(call, host):
-    """What a run was to look after on a host, unless it was narrowed."""
-    found = json.loads((call["dir"] / "inventory.json").read_text())["all"]["children"]["clusterctl_targets"]["hosts"][host]["clusterctl_services"]
-    return [s["__ansible_unsafe"] if isinstance(s, dict) else s for s in found]
+def narrowed(call):
+    """The services that a run was narrowed to."""
+    only = json.loads((call["dir"] / "inventory.json").read_text())["all"]["vars"].get("clusterctl_only_services", [])
+    return [s["__ansible_unsafe"] if isinstance(s, dict) else s for s in only]
 
 
 def ledger(cluster):
@@ -31,7 +31,7 @@ def test_one_service_of_the_nodes_that_carry_it(cluster):
     played = [c["playbook"] for c in cluster.double.calls()[since:]]
     assert "cleanup" not in played and "availability" not in played, "nothing is torn down, and nobody drained for etcd"
     verified = [c for c in cluster.double.calls()[since:] if c["playbook"] == "verify"]
-    assert all("swarm" in services(c, host) for c in verified for host in c["targets"]), "all that a node carries is looked at"
+    assert verified and all(narrowed(c) == ["etcd"] for c in verified), "what else is wanted now is not asked of the others"
     job = cluster.get("/v1/jobs?limit=1").ok()["jobs"][0]
     assert job["title"] == "update etcd on 3 nodes" and job["request"]["services"] == ["etcd"]
 
@@ -107,12 +107,14 @@ def test_other_kinds_know_no_services(cluster):
         assert answer.status in (400, 422) and "means nothing for " + kind in answer.body
 
 
-def test_a_node_whose_work_broke_off_is_updated_as_a_whole(cluster):
+def test_a_node_that_failed_is_verified_as_a_whole(cluster):
     cluster.double.orders(site="fail-host:w1:swarm")
     cluster.wait(cluster.submit("update", nodes=["w1"], services=["swarm"])["id"], "failed")
     assert "Failed" in {c["type"] for c in cluster.node("w1")["status"]["conditions"]}
     cluster.double.orders()
+    calls = len(cluster.double.calls())
     cluster.wait(cluster.submit("update", nodes=["w1"], services=["swarm"])["id"], "succeeded")
+    assert [narrowed(c) for c in cluster.double.calls()[calls:] if c["playbook"] == "verify"] == [[]], "before it counts as well again, all of it is looked at"
     assert not cluster.node("w1")["status"]["conditions"] and cluster.lifecycle("w1") == "Allocated"
 
 
@@ -131,3 +133,11 @@ def test_a_retry_keeps_the_service(cluster):
     done = cluster.cli("job", "retry", job["id"], "--failed", "--untouched", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert converged(cluster, since) == {(m, "etcd") for m in ("m1", "m2", "m3")}
+
+
+def test_another_service_that_is_not_as_wanted_fails_nothing(cluster):
+    """It is verified against what it was given, and it was given nothing new."""
+    cluster.double.orders(verify="unhealthy:m1:docker")
+    cluster.wait(cluster.submit("update", nodes=["m1"], services=["etcd"])["id"], "succeeded")
+    cluster.double.orders(verify="unhealthy:m1:etcd")
+    cluster.wait(cluster.submit("update", nodes=["m1"], services=["etcd"])["id"], "failed")
