@@ -37,9 +37,9 @@ struct Feed {
     }
     for (const auto& wake : copy) wake();
   }
-  bool wait_alive(int n) {
+  bool wait_alive(int n, std::chrono::milliseconds patience = std::chrono::seconds(20)) {
     std::unique_lock lock(mutex);
-    return changed.wait_for(lock, std::chrono::seconds(20), [&] { return alive == n; });
+    return changed.wait_for(lock, patience, [&] { return alive == n; });
   }
 };
 
